@@ -83,11 +83,12 @@ def _assigned_names(tree: ast.Module) -> set[str]:
 def check_imports(tree: ast.Module, source: str) -> None:
     """Refuse imports outside ``ALLOWED_IMPORTS``, wherever in the program they stand."""
     for node in ast.walk(tree):
-        names: list[str] = []
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
             names = [node.module or ""]
+        else:
+            continue
         for name in names:
             if name.split(".")[0] not in ALLOWED_IMPORTS:
                 raise ProgramError(

@@ -6,15 +6,17 @@ numbers, lists, maps. Nothing received is ever executed by unpacking it.
 Conversation (→ to the harness, ← from it); one request is in flight at a time:
 
 ====================  ==============================================================================================
-→ ``hello``           ``protocol, device, scratch, coverage: [domain], plant: str|None, limits``
+→ ``hello``           ``protocol, device, scratch, writable, coverage: [domain], plant, limits, confine, warm``
 ← ``progress``        ``what``: a line for the screen, any number of times, while the server warms up
 ← ``ready``           ``target: {...}``, ``coverage: {domain: {available, why, total}}``, ``protection: {...}``, ``rss``
 ← ``refused``         ``why``: torch missing or broken, protocol mismatch; the server then exits
-→ ``exec``            ``id, text, stages, limits, coverage, compile: {...}, variant: str``; see ``ExecRequest``
+→ ``exec``            ``id, text, variant, limits, coverage: bool, options: {...}``; see ``ExecOptions``
 ← ``observation``     the facts of one execution; see ``ObservationMap``
-→ ``probe``           ``reset: bool, candidates: [[line, …], …], want: int``; see ``harness.probe``
-← ``probed``          ``results: [...]``, or ``died: {signal, candidate}``
+→ ``probe``           ``reset: bool, groups: [[statement, …], …], names``; see ``harness.probe``
+← ``probed``          ``results: [...]``, or ``died: {how, signal, name, group, candidate}``
 → ``known``           ``coverage: {domain: {file: [id, …]}}``: do not report these again, disarm them
+→ ``symbols``         ``domain, file, ids``: names of coverage ids
+← ``named``           ``names: [...]``
 → ``catalogue``       derive the operators of this target
 ← ``operator``        one record, repeated; then ``catalogue_done``
 → ``quit``            leave at once
@@ -37,18 +39,23 @@ MAX_FRAME = 256 * 1024 * 1024
 
 _LENGTH = struct.Struct("<I")
 
-#: Stages of one execution, in the order in which they run.
+#: Stages of one execution, in the order in which they begin. ``run`` and ``backward`` are parts of the call that
+#: compiles: they are told from ``compile`` by heartbeats. ``float64`` runs only where the results differ.
 STAGES = (
     "build",  # import the program's text, build_inputs()
-    "eager",  # fn(*inputs), gradients where the mode asks
+    "eager",  # fn(*inputs)
+    "eager_backward",  # its gradients, where the mode asks
     "eager_again",  # the same once more: does the program agree with itself?
     "observe",  # once more under a dispatch mode: operators, shapes, strides that really ran
-    "float64",  # the reference
     "compile",  # Dynamo, AOT, Inductor, the C++ step
-    "run",  # the compiled callable executes
+    "run",  # a compiled graph executes
     "backward",  # backward of the compiled callable
-    "second",  # the same compiled callable on build_inputs2(), or on the same inputs again
     "compare",
+    "float64",  # the reference
+    "perturbed",  # eager on inputs moved by one ULP
+    "second_eager",
+    "second",  # the same compiled callable on build_inputs2()
+    "second_compare",
 )
 
 
@@ -73,8 +80,20 @@ class StageMap(TypedDict):
     fault: Fault | None
 
 
+class ExecOptions(TypedDict, total=False):
+    """What a variant of an execution changes. Empty: the program as its user would run it."""
+
+    backend: str  # inductor | aot_eager_decomp_partition | aot_eager | eager
+    inductor_config: dict[str, Any]  # patches, on top of the program's own
+    skip_eager: bool  # after a crash in eager: does the compiled program crash as well?
+    only_eager: bool
+    observe: bool  # trace operators (default true)
+    perturb: bool  # run eager on inputs moved by one ULP as well
+    random_path: str  # "default": leave fallback_random off even for programs that ask for it
+
+
 class TensorMap(TypedDict):
-    """Facts of one tensor. ``values`` is a set of words: nan, inf, zero, negative, huge, denormal, ties."""
+    """Facts of one tensor."""
 
     dtype: str  # "float32"
     shape: list[int]
@@ -107,17 +126,19 @@ class LeafMap(TypedDict, total=False):
     max_abs: float  # largest |compiled - eager| over elements finite on both sides
     max_rel: float
     max_ulp: float
+    gathered_equal: bool | None  # indices of an extremum or a sort: both sides point at equal values (a tie)
     same: bool | None  # torch._dynamo.utils.same with default tolerances
     # against the float64 reference, where there is one:
     reference: str  # "float64" | "none: why"
-    eager_err: float  # largest |eager - reference| in ULPs of the result's dtype at max(|reference|, rms)
-    compiled_err: float
+    eager_err: float  # largest |eager - reference| in ULPs of the result's dtype at max(|reference|, 1 % of the rms)
+    compiled_err: float  # for integers: number of elements that differ from the reference
+    excess_err: float  # largest (compiled's error - 2 · eager's error), elementwise, in the same ULPs
     eager_rmse: float
     compiled_rmse: float
     reference_rms: float
     nan_reference: int
-    compiled_nan_only: int  # compiled is NaN/inf where reference and eager are finite
-    eager_nan_only: int  # eager is NaN/inf where reference and compiled are finite
+    compiled_class_wrong: int  # finite/+inf/-inf/NaN: reference and eager agree, compiled does not
+    eager_class_wrong: int  # reference and compiled agree, eager does not
     worst: list[dict[str, Any]]  # up to 4: {"index": [..], "eager": x, "compiled": x, "reference": x}
 
 
@@ -138,6 +159,7 @@ class OpMap(TypedDict):
     inputs: list[int]  # indices of earlier OpMaps whose outputs it read; -(k+1) means input k of the program
     tensors: list[list[Any]]  # per tensor argument: [dtype, shape, stride, offset]
     outputs: list[list[Any]]
+    undefined: str  # absent, or why its result is undefined: "float to int out of range", "shift past the width", …
 
 
 class ObservationMap(TypedDict, total=False):
@@ -150,7 +172,10 @@ class ObservationMap(TypedDict, total=False):
     second_leaves: list[LeafMap]
     aliases: dict[str, list[list[str]]]  # "eager"/"compiled" -> groups of paths that share storage
     ops: list[OpMap]
-    values: list[list[str]]  # per input: words of TensorMap
+    perturbed_leaves: list[LeafMap]  # eager against eager on inputs moved by one ULP
+    values: list[list[str]]  # per input leaf: words for its elements (see harness.observe.value_words)
+    rng: dict[str, bool]  # "equal": both sides left the generator in the same state
+    server_rss: int
     log: str
     counters: dict[str, int]  # torch._dynamo.utils.counters, flattened "inductor.pattern_matcher_count"
     kernels: list[str]  # normalised class of each generated kernel

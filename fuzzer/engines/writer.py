@@ -1,0 +1,70 @@
+"""Renders the parts of a view as text, in the style of the code formatter: what a person would have typed."""
+
+from __future__ import annotations
+
+import ast
+import textwrap
+from collections.abc import Sequence
+from typing import Any
+
+from fuzzer.engines.block import Returns
+from fuzzer.engines.statement import Statement, literal
+
+#: A line longer than this is broken where that is easy (META, results).
+WIDTH = 110
+
+
+def render_program(prelude: str, meta: dict[str, Any], functions: Sequence[str], tail: str) -> str:
+    """The whole program: module-level text, META, the functions' texts, what follows them."""
+    parts = [render_meta(meta)]
+    if prelude:
+        definitions = any(line.startswith(("def ", "class ", "@")) for line in prelude.splitlines())
+        parts[0] = prelude + ("\n\n\n" if definitions else "\n\n") + parts[0]
+    parts += [*functions, tail] if tail else functions
+    return "\n\n\n".join(parts) + "\n"
+
+
+def render_function(name: str, signature: str, body: Sequence[Statement], returns: Returns) -> str:
+    """``def name(signature): …``"""
+    lines: list[str] = []
+    for index, statement in enumerate(body):
+        apart = isinstance(statement.node, (ast.FunctionDef, ast.ClassDef))  # nested definitions stand apart
+        if lines and lines[-1] and apart:
+            lines.append("")
+        lines.append(statement.text)
+        if apart and (index + 1 < len(body) or returns.kind != "none"):
+            lines.append("")
+    if returns.kind != "none":
+        lines.append(f"return {render_returns(returns)}")
+    return f"def {name}({signature}):\n" + textwrap.indent("\n".join(lines) or "pass", "    ")
+
+
+def render_returns(returns: Returns) -> str:
+    """The expression after ``return``; tuples are bare, as a person writes them."""
+    if returns.kind == "dict":
+        items = [f"{key}: {item}" for key, item in zip(returns.keys, returns.items)]
+        opening, closing = "{", "}"
+    elif returns.kind == "list":
+        items, opening, closing = list(returns.items), "[", "]"
+    elif returns.kind == "tuple":
+        items, opening, closing = list(returns.items), "(", ")"
+        if len(items) == 1:
+            return f"({items[0]},)"
+        short = ", ".join(items)
+        if items and len(short) <= WIDTH - 11:
+            return short
+    else:
+        return returns.items[0]
+    short = f"{opening}{', '.join(items)}{closing}"
+    if len(short) <= WIDTH - 11:
+        return short
+    return f"{opening}\n" + "".join(f"    {item},\n" for item in items) + closing
+
+
+def render_meta(meta: dict[str, Any]) -> str:
+    """``META = {…}``: one line where it fits, else one key a line."""
+    short = f"META = {literal(meta)}"
+    if len(short) <= WIDTH:
+        return short
+    lines = "".join(f"    {literal(key)}: {literal(value)},\n" for key, value in meta.items())
+    return f"META = {{\n{lines}}}"

@@ -1,0 +1,115 @@
+"""From a program to a judgement that can be trusted: execute, judge, gates, fresh processes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from fuzzer.gates import GATES, Gate, Suspect, apply_gate
+from fuzzer.judge import judge
+from fuzzer.observation import Observation
+from fuzzer.program import Program
+from fuzzer.signature import Signature, signature
+from fuzzer.verdict import Kind, Verdict
+from fuzzer.worker import Target, TargetRefused, Worker, WorkerOptions
+
+#: Confirmation gets twice the limits of the campaign, so that a machine under load makes no hang.
+_CONFIRM_LIMITS = {"stage_seconds": 120.0, "eager_seconds": 30.0, "total_seconds": 240.0}
+_HANG_LIMITS = {"stage_seconds": 120.0, "total_seconds": 200.0}
+
+
+@dataclass(frozen=True)
+class Examined:
+    """One program, executed and judged. ``first`` is the verdict before the gates."""
+
+    program: Program
+    observation: Observation
+    first: Verdict
+    verdict: Verdict
+
+    @property
+    def signature(self) -> Signature:
+        return signature(self.verdict, self.observation)
+
+
+@dataclass(frozen=True)
+class Confirmation:
+    """``k`` of ``n`` fresh processes showed the same kind of fault at the same stage."""
+
+    k: int
+    n: int
+    observations: tuple[Observation, ...] = field(default=(), repr=False)
+
+    @property
+    def certain(self) -> bool:
+        return self.k == self.n and self.n > 0
+
+
+async def execute(worker: Worker, program: Program, coverage: bool = True) -> tuple[Observation, Verdict]:
+    """Run and judge once; where eager kills the child, run again without eager to see what the compiled side does."""
+    observation = await worker.execute(program, coverage=coverage)
+    verdict = judge(observation, program.meta)
+    if verdict.kind is Kind.EAGER_CRASH and verdict.stage in ("eager", "eager_backward"):
+        again = await worker.execute(program, "without eager", {"skip_eager": True}, coverage=coverage)
+        how = "compiled dies as well" if again.end.how == "signal" else "compiled does not"
+        fault = any(stage.fault for stage in again.stages)
+        how = "compiled refuses" if fault and again.end.how == "done" else how
+        verdict = replace(verdict, reason=f"{verdict.reason}; {how}", details={**verdict.details, "compiled": how})
+    return observation, verdict
+
+
+async def pass_gates(
+    worker: Worker, program: Program, observation: Observation, verdict: Verdict, gates: tuple[Gate, ...] = GATES
+) -> Verdict:
+    """The verdict after the gates; each gate's outcome is recorded in it."""
+    suspect = Suspect(verdict, observation, program.meta)
+    alive = verdict.is_suspect
+    for gate in gates:
+        if not alive:
+            break
+        if gate.applies(suspect):
+            again = observation
+            if gate.options is not None:
+                limits = _HANG_LIMITS if verdict.kind in (Kind.HANG, Kind.SLOW_COMPILE) else None
+                again = await worker.execute(program, gate.name, gate.options, coverage=False, limits=limits)
+            suspect, alive = apply_gate(suspect, gate, again)
+    return suspect.verdict
+
+
+async def examine(worker: Worker, program: Program) -> Examined:
+    """Execute, judge, and put a suspect through the gates."""
+    observation, first = await execute(worker, program)
+    verdict = await pass_gates(worker, program, observation, first) if first.is_suspect else first
+    return Examined(program, observation, first, verdict)
+
+
+async def confirm(
+    target: Target, folder: Path, cache: Path, program: Program, verdict: Verdict, runs: int, plant: str | None = None
+) -> Confirmation:
+    """Run in ``runs`` fresh interpreters, without coverage, with twice the limits; count how often the fault shows."""
+    seen: list[Observation] = []
+    shown = 0
+    for number in range(runs):
+        options = WorkerOptions(coverage=(), plant=plant, limits=_CONFIRM_LIMITS, warm=False)
+        fresh = Worker(target, folder / f"fresh-{number}", options, cache=cache)
+        try:
+            await fresh.start()
+            observation, again = await execute(fresh, program, coverage=False)
+        except TargetRefused:
+            continue
+        finally:
+            await fresh.stop()
+            fresh.discard()
+        seen.append(observation)
+        shown += same_fault(verdict, again)
+    return Confirmation(shown, len(seen), tuple(seen))
+
+
+def same_fault(one: Verdict, other: Verdict) -> bool:
+    """The same kind at the same stage. Crashes may move between stages and signals: heap corruption does."""
+    if one.kind is not other.kind:
+        return False
+    loose = (Kind.CRASH, Kind.EAGER_CRASH, Kind.HANG, Kind.SLOW_COMPILE)
+    return one.kind in loose or one.stage == other.stage
+
+

@@ -1,0 +1,181 @@
+"""The gates between a suspect and a finding: each knows one innocent explanation, and how to test for it.
+
+A gate is data and two pure functions. ``options`` is the variant of the execution that it wants to see (None: the
+first observation is enough); ``decide`` reads both and answers ``kept``, ``dismissed: why`` or ``debatable: why``.
+Gates run in the order of ``GATES``, the cheap ones first; the first dismissal ends the suspect.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from fuzzer.judge import judge
+from fuzzer.observation import Observation
+from fuzzer.signature import short_operator
+from fuzzer.verdict import Kind, Verdict
+
+KEPT = "kept"
+_VALUE_KINDS = frozenset({Kind.WRONG_VALUE, Kind.WRONG_GRADIENT, Kind.WRONG_MUTATION})
+_SHORT_FLOATS = ("float16", "bfloat16", "float8", "complex32")
+_RANDOM_OPERATORS = frozenset(
+    [
+        "rand",
+        "randn",
+        "randint",
+        "randperm",
+        "rand_like",
+        "randn_like",
+        "randint_like",
+        "bernoulli",
+        "bernoulli_",
+        "dropout",
+        "native_dropout",
+        "normal",
+        "normal_",
+        "uniform",
+        "uniform_",
+        "multinomial",
+        "exponential_",
+        "log_normal_",
+        "geometric_",
+        "cauchy_",
+        "random_",
+        "poisson",
+        "rrelu",
+        "rrelu_with_noise",
+        "alpha_dropout",
+        "feature_dropout",
+        "normal_functional",
+        "binomial",
+    ]
+)
+
+
+@dataclass(frozen=True)
+class Suspect:
+    """What a gate may look at."""
+
+    verdict: Verdict
+    observation: Observation
+    meta: Mapping[str, Any]
+
+    @property
+    def leaf(self) -> dict[str, Any]:
+        return dict(self.verdict.details.get("leaf", {}))
+
+    def dtypes(self) -> set[str]:
+        """Of every tensor that any operator of the eager run read or made."""
+        rows = (row for op in self.observation.ops for row in [*op.get("tensors", []), *op.get("outputs", [])])
+        return {str(row[0]) for row in rows}
+
+    def operators(self) -> set[str]:
+        return {short_operator(name) for name in self.observation.operators}
+
+
+@dataclass(frozen=True)
+class Gate:
+    """One innocent explanation. ``applies`` says for which suspects it is worth asking."""
+
+    name: str
+    applies: Callable[[Suspect], bool]
+    options: dict[str, Any] | None
+    decide: Callable[[Suspect, Observation], str]
+
+
+def _is_value(suspect: Suspect) -> bool:
+    return suspect.verdict.kind in _VALUE_KINDS
+
+
+def _undefined(suspect: Suspect, _again: Observation) -> str:
+    words = sorted({op["undefined"] for op in suspect.observation.ops if op.get("undefined")})
+    if not words:
+        return KEPT
+    if words == ["uninitialised memory"]:
+        return "dismissed: the program reads uninitialised memory"
+    return "debatable: undefined in C++: " + ", ".join(word for word in words if word != "uninitialised memory")
+
+
+def _within_tolerance(suspect: Suspect, _again: Observation) -> str:
+    """PyTorch's own rule gates the report, but not where it is blind: small magnitudes, one shared NaN."""
+    leaf = suspect.leaf
+    if leaf.get("same") is not True or leaf.get("reference") != "float64" or leaf.get("compiled_class_wrong"):
+        return KEPT
+    scale = leaf.get("reference_rms", 0.0)
+    if scale and leaf.get("compiled_rmse", 0.0) > 1e-2 * scale:
+        return KEPT
+    return "dismissed: within PyTorch's own accuracy rule"
+
+
+def _random(suspect: Suspect, again: Observation) -> str:
+    if judge(again, suspect.meta).is_suspect:
+        return KEPT
+    return "dismissed: only random numbers differ (equal with fallback_random)"
+
+
+def _persists(suspect: Suspect, again: Observation) -> str:
+    verdict = judge(again, suspect.meta)
+    return KEPT if verdict.is_suspect else f"dismissed: gone when run again ({verdict.kind.value})"
+
+
+def _ill_conditioned(suspect: Suspect, again: Observation) -> str:
+    """Drop when eager itself moves as much as the difference once its inputs move by one ULP."""
+    leaf, path = suspect.leaf, suspect.leaf.get("path")
+    moved = [other for other in again.raw.get("perturbed_leaves", []) if other["path"] == path]
+    if not moved or not leaf:
+        return KEPT
+    if ("eager_err" in leaf and "eager_rmse" not in leaf) or "max_rel" not in leaf:
+        if any(other.get("differing") for other in moved):
+            return "dismissed: eager's own result changes when its inputs move by one ULP"
+        return KEPT
+    if leaf.get("compiled_class_wrong") or leaf.get("nan_mismatch") or leaf.get("inf_mismatch"):
+        if any(other.get("nan_mismatch") or other.get("inf_mismatch") for other in moved):
+            return "dismissed: eager's own NaN and infinities move when its inputs move by one ULP"
+        return KEPT
+    distance = max(other.get("max_abs", 0.0) for other in moved)
+    # Rounding inside a program is a handful of such perturbations, hence the factor.
+    if distance * 16 >= leaf.get("max_abs", 0.0):
+        return f"dismissed: ill-conditioned (one ULP on the inputs moves eager by {distance:.3g})"
+    return KEPT
+
+
+def _cast_elision(suspect: Suspect, again: Observation) -> str:
+    if judge(again, suspect.meta).is_suspect:
+        return KEPT
+    return "debatable: gone with emulate_precision_casts (short floats kept wide by fusion, intended)"
+
+
+def _has_short_floats(suspect: Suspect) -> bool:
+    return _is_value(suspect) and any(dtype.startswith(_SHORT_FLOATS) for dtype in suspect.dtypes())
+
+
+def _has_floats(suspect: Suspect) -> bool:
+    return _is_value(suspect) and any(dtype.startswith(("float", "bfloat", "complex")) for dtype in suspect.dtypes())
+
+
+def _has_random(suspect: Suspect) -> bool:
+    return _is_value(suspect) and not suspect.meta.get("random") and bool(suspect.operators() & _RANDOM_OPERATORS)
+
+
+GATES: tuple[Gate, ...] = (
+    Gate("undefined behaviour", _is_value, None, _undefined),
+    Gate("PyTorch's accuracy rule", _is_value, None, _within_tolerance),
+    Gate("random numbers", _has_random, {"inductor_config": {"fallback_random": True}}, _random),
+    Gate("ill-conditioned", _has_floats, {"perturb": True}, _ill_conditioned),
+    Gate("cast elision", _has_short_floats, {"inductor_config": {"emulate_precision_casts": True}}, _cast_elision),
+    Gate("persists", lambda suspect: True, {}, _persists),
+)
+
+
+def apply_gate(suspect: Suspect, gate: Gate, again: Observation) -> tuple[Suspect, bool]:
+    """The suspect with the gate's outcome recorded, and whether it is still one."""
+    outcome = gate.decide(suspect, again)
+    verdict = suspect.verdict
+    gates = (*verdict.gates, (gate.name, outcome))
+    if outcome.startswith("debatable: ") and not verdict.debatable:
+        verdict = replace(verdict, debatable=outcome.removeprefix("debatable: "))
+    if outcome.startswith("dismissed: "):
+        passed = Verdict(Kind.PASS, verdict.stage, outcome.removeprefix("dismissed: "), gates=gates)
+        return replace(suspect, verdict=passed), False
+    return replace(suspect, verdict=replace(verdict, gates=gates)), True

@@ -1,0 +1,262 @@
+"""The draft of a bug report about one finding, in the form that PyTorch's issue template asks of fuzzers.
+
+A draft: a person reads, files, and answers for it. Text of programs and compilers is fenced or escaped, so that
+nothing in it can change the page.
+"""
+
+from __future__ import annotations
+
+import re
+import signal
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from fuzzer.finding import Finding, State
+from fuzzer.verdict import Kind
+
+_SYMPTOMS = {
+    Kind.WRONG_VALUE: "wrong result",
+    Kind.WRONG_GRADIENT: "wrong gradient",
+    Kind.WRONG_MUTATION: "wrong in-place result",
+    Kind.METADATA: "wrong metadata of the result",
+    Kind.COMPILE_ERROR: "compile error",
+    Kind.MISSING_CHECK: "accepts what eager refuses",
+    Kind.EXTRA_CHECK: "refuses at run time what eager accepts",
+    Kind.CRASH: "process dies",
+    Kind.EAGER_CRASH: "process dies (eager)",
+    Kind.EAGER_INTERNAL_ASSERT: "internal assertion fails (eager)",
+    Kind.HANG: "never ends",
+    Kind.SLOW_COMPILE: "compile time explodes",
+}
+
+#: A title's worth of operators, and of table rows and log lines.
+_TITLE_OPERATORS = 3
+_ROWS = 8
+
+#: Facts of the target that mean nothing to others, or tell where a person keeps files.
+_PRIVATE = frozenset({"protocol", "executable"})
+_LOG_LINES = 40
+
+
+def report(finding: Finding, repro: str = "") -> str:
+    """Markdown of the draft.
+
+    Args:
+        repro: the text of ``repro.py`` or ``reduced.py``; without it the program alone is shown.
+    """
+    sections = [
+        f"# {title(finding)}",
+        _notice(finding),
+        _section("Script", _script(finding, repro)),
+        _section("Expected and got", _symptom(finding)),
+        _section("Oracle", _oracle(finding)),
+        _section("Checks", _checks(finding)),
+        _section("Where it fails", _stages(finding)),
+        _section("Log", _log(finding)),
+        _section("Environment", _environment(finding.target)),
+        _section("How to run", _how_to_run(finding)),
+    ]
+    return "\n\n".join(section for section in sections if section) + "\n"
+
+
+def title(finding: Finding) -> str:
+    """One line: ``[inductor][cpu] amin, argmin: wrong result``."""
+    names = [name.split(".")[-1] for name in finding.operators[:_TITLE_OPERATORS]]
+    more = " …" if len(finding.operators) > _TITLE_OPERATORS else ""
+    operators = ", ".join(names) + more if names else "program"
+    component = "eager" if finding.kind in (Kind.EAGER_CRASH, Kind.EAGER_INTERNAL_ASSERT) else "inductor"
+    backend = str(finding.triage.get("backend", ""))
+    if component == "inductor" and backend:
+        component = {"eager": "dynamo", "aot_eager": "aot", "aot_eager_decomp_partition": "decomp"}.get(
+            backend, component
+        )
+    device = str(finding.target.get("device", "cpu"))
+    return escape(f"[{component}][{device}] {operators}: {_SYMPTOMS[finding.kind]}")
+
+
+def fence(text: str, language: str = "") -> str:
+    """A fenced block that ``text`` cannot leave: the fence is longer than any run of backticks in it."""
+    longest = max((len(run) for run in re.findall(r"`+", text)), default=0)
+    marks = "`" * max(3, longest + 1)
+    return f"{marks}{language}\n{text.rstrip()}\n{marks}"
+
+
+def code(text: str) -> str:
+    """An inline code span that ``text`` cannot leave; line breaks become spaces, pipes fit into tables."""
+    line = " ".join(str(text).split()).replace("|", "\\|")
+    marks = "`" * (max((len(run) for run in re.findall(r"`+", line)), default=0) + 1)
+    pad = " " if line.startswith("`") or line.endswith("`") or not line else ""
+    return f"{marks}{pad}{line}{pad}{marks}"
+
+
+def escape(text: str) -> str:
+    """Plain text for Markdown: one line, without markup, links, mentions or HTML."""
+    line = " ".join(str(text).split())
+    line = line.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return re.sub(r"([\\`*_{}\[\]#|~!])", r"\\\1", line).replace("@", "@\u200b")
+
+
+def _section(heading: str, body: str) -> str:
+    return f"## {heading}\n\n{body}" if body else ""
+
+
+def _notice(finding: Finding) -> str:
+    lines = ["Found by the fuzzer Eddy (label: `topic: fuzzer`). Draft: read it, run the script, then file it."]
+    if finding.debatable:
+        lines.append(f"**Debatable**: {escape(finding.debatable)}. Maintainers may call this intended.")
+    if finding.state is State.KNOWN:
+        lines.append(f"**Known**: looks like {escape(finding.known_issue)}.")
+    if finding.state is State.FLAKY:
+        lines.append("**Flaky**: fresh processes did not all show it.")
+    if finding.state is State.SUSPECT:
+        lines.append("**Suspect**: not confirmed in fresh processes yet.")
+    similar = finding.triage.get("similar")
+    if similar:
+        lines.append("Nearest known issues: " + ", ".join(escape(item) for item in similar) + ".")
+    if "llm" in finding.engine:
+        lines.append("The program was written by a language model; say so when you file this.")
+    if finding.triage.get("hypothesis"):
+        lines.append(f"Hypothesis of a language model, *unverified*: {escape(finding.triage['hypothesis'])}")
+    return "\n\n".join(lines)
+
+
+def _script(finding: Finding, repro: str) -> str:
+    note = "Reduced from the program that was found." if finding.reduced else "The program as it was found."
+    return note + "\n\n" + fence(repro or finding.shown_text, "python")
+
+
+def _symptom(finding: Finding) -> str:
+    parts = [escape(finding.reason)] if finding.reason else []
+    leaves = finding.facts.get("leaves", [])
+    for leaf in leaves[:1]:
+        parts.append(_leaf_table(leaf))
+    if len(leaves) > 1:
+        others = ", ".join(code(_leaf_name(leaf)) for leaf in leaves[1:])
+        parts.append(f"Also differing: {others}.")
+    for stage, fault in finding.facts.get("faults", {}).items():
+        where = f"Stage {code(stage)} raised {code(fault.get('type', ''))}:"
+        parts.append(where + "\n\n" + fence(str(fault.get("message", ""))))
+    if not finding.facts.get("faults") and finding.kind is Kind.MISSING_CHECK:
+        parts.append("Eager raises, the compiled function returns.")
+    end = finding.facts.get("end", {})
+    if end.get("how", "done") != "done":
+        parts.append(f"The process ended by {escape(_ending(end))} in stage {code(end.get('stage', ''))}.")
+    return "\n\n".join(parts)
+
+
+def _leaf_name(leaf: Mapping[str, Any]) -> str:
+    return str(leaf.get("path", "?")) + (" (second call)" if leaf.get("second") else "")
+
+
+def _ending(end: Mapping[str, Any]) -> str:
+    number = int(end.get("signal") or 0)
+    if number:
+        try:
+            return signal.Signals(number).name
+        except ValueError:
+            return f"signal {number}"
+    return f"{end.get('how')} {end.get('why', '')}".strip()
+
+
+def _leaf_table(leaf: Mapping[str, Any]) -> str:
+    lines = [f"Value {code(_leaf_name(leaf))}:"]
+    eager, compiled = leaf.get("eager"), leaf.get("compiled")
+    if eager and compiled:
+        rows = [
+            (name, eager.get(name), compiled.get(name))
+            for name in ("dtype", "shape", "stride", "offset", "requires_grad", "device")
+            if eager.get(name) != compiled.get(name)
+        ]
+        facts = f"{code(eager.get('dtype'))} of shape {code(eager.get('shape'))}"
+        if leaf.get("differing", 0) > 0:
+            facts += f", {leaf['differing']} of {leaf.get('numel', '?')} elements differ"
+        lines[0] = f"Value {code(_leaf_name(leaf))}, {facts}:"
+        if rows:
+            lines.append(_table(("property", "eager", "compiled"), rows))
+    elif leaf.get("eager_text") or leaf.get("compiled_text"):
+        lines.append(_table(("eager", "compiled"), [(leaf.get("eager_text", ""), leaf.get("compiled_text", ""))]))
+    worst = leaf.get("worst") or []
+    if worst:
+        keys = ("index", "reference", "eager", "compiled")
+        elements = [tuple(element.get(key, "–") for key in keys) for element in worst[:_ROWS]]
+        lines.append(_table(("element", "float64", "eager (expected)", "compiled (got)"), elements))
+    return "\n\n".join(lines)
+
+
+def _table(head: tuple[str, ...], rows: Sequence[tuple[Any, ...]]) -> str:
+    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
+    lines += ["| " + " | ".join(code(_cell(cell)) for cell in row) + " |" for row in rows]
+    return "\n".join(lines)
+
+
+def _cell(value: Any) -> str:
+    return f"{value:.9g}" if isinstance(value, float) else str(value)
+
+
+def _oracle(finding: Finding) -> str:
+    leaf = next(iter(finding.facts.get("leaves", [])), None)
+    if leaf is None or "eager_err" not in leaf:
+        reference = str((leaf or {}).get("reference", ""))
+        return f"No float64 reference ({escape(reference)})." if reference.startswith("none") else ""
+    ulps = (
+        f"Largest error against float64, in ULPs of the result's dtype: eager {_cell(leaf['eager_err'])}, "
+        f"compiled {_cell(leaf.get('compiled_err', 0.0))}."
+    )
+    if leaf.get("max_ulp") is not None:
+        ulps += (
+            f" Compiled against eager: {_cell(leaf['max_ulp'])} ULPs, "
+            f"{_cell(leaf.get('max_abs', 0.0))} absolute, {_cell(leaf.get('max_rel', 0.0))} relative."
+        )
+    rmse = ""
+    if leaf.get("eager_rmse") is not None:
+        rmse = f" RMSE: eager {_cell(leaf['eager_rmse'])}, compiled {_cell(leaf.get('compiled_rmse', 0.0))}."
+    words = {True: "accepts", False: "rejects", None: "cannot judge"}
+    return ulps + rmse + f" `torch._dynamo.utils.same` (default tolerances) {words[leaf.get('same')]} the result."
+
+
+def _checks(finding: Finding) -> str:
+    lines = []
+    if finding.attempts:
+        lines.append(f"- Shown again in {finding.confirmations} of {finding.attempts} fresh processes.")
+    lines += [f"- {escape(gate)}: {escape(outcome)}" for gate, outcome in finding.gates]
+    if finding.duplicates:
+        lines.append(f"- {finding.duplicates} more programs of the campaign failed in the same way.")
+    return "\n".join(lines)
+
+
+def _stages(finding: Finding) -> str:
+    lines = []
+    triage = finding.triage
+    if finding.stage:
+        lines.append(f"- Stage of execution: {code(finding.stage)}.")
+    if triage.get("backend"):
+        lines.append(f"- First failing backend: {code(triage['backend'])}.")
+    if triage.get("pass"):
+        lines.append(f"- Named by the compiler's bisector: {code(triage['pass'])}.")
+    if triage.get("class"):
+        lines.append(f"- Class: {escape(triage['class'])}.")
+    if triage.get("essential_features"):
+        lines.append("- Needed: " + ", ".join(code(item) for item in triage["essential_features"]) + ".")
+    versions = triage.get("versions")
+    if versions:
+        rows = [(version, outcome) for version, outcome in versions.items()]
+        lines.append("\n" + _table(("torch", "outcome"), rows))
+    return "\n".join(lines)
+
+
+def _log(finding: Finding) -> str:
+    lines = str(finding.facts.get("log", "")).splitlines()[-_LOG_LINES:]
+    return fence("\n".join(lines)) if any(line.strip() for line in lines) else ""
+
+
+def _environment(target: Mapping[str, Any]) -> str:
+    rows = [(name, value) for name, value in target.items() if name not in _PRIVATE and value not in ("", None)]
+    return _table(("", "value"), rows) if rows else ""
+
+
+def _how_to_run(finding: Finding) -> str:
+    name = "reduced.py" if finding.reduced else "repro.py"
+    return (
+        f"`python {name}`, with nothing but torch installed: it exits with 1 and says what differs when the failure "
+        "shows, with 0 and `did not reproduce` when it does not."
+    )

@@ -1,0 +1,92 @@
+"""Signatures: what makes two suspects the same bug. Recomputable from stored observations."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import dataclass
+
+from fuzzer.observation import Fault, Observation
+from fuzzer.verdict import Kind, Verdict
+
+#: Frames that every failing compile passes through; the first frame below them tells where it failed.
+_PLUMBING = re.compile(
+    r"^(torch/_dynamo/(output_graph|repro/|utils|convert_frame|eval_frame|symbolic_convert|callback)"
+    r"|torch/_inductor/(compile_fx|debug|utils)\.py|torch/_functorch/_aot_autograd/|torch/_utils_internal|contextlib"
+    r"|torch/_logging|torch/fx/interpreter\.py|torch/utils/_|<|program\.py)"
+)
+
+_NORMALISERS: tuple[tuple[re.Pattern[str], str], ...] = (
+    (re.compile(r"0x[0-9a-fA-F]+"), "ADDR"),
+    (re.compile(r"/[^\s'\":,]+/([^\s/'\":,]+)"), r"\1"),  # paths: keep the last part
+    (re.compile(r"\b(tmp|buf|arg|op|primals_|getitem_|tangents_|in_out_ptr|in_ptr|out_ptr)\d+(_\d+)?\b"), r"\1N"),
+    (re.compile(r"\b[us]\d+\b"), "SYM"),
+    (re.compile(r"'[^'\n]{40,}'"), "'TEXT'"),
+    (re.compile(r"-?\b\d+(\.\d+)?(e[+-]?\d+)?\b"), "N"),
+    (re.compile(r"\[(?:N(?:, )?)*\]|\((?:N(?:, ?)?)+\)"), "SHAPE"),
+    (re.compile(r"\s+"), " "),
+)
+
+
+@dataclass(frozen=True)
+class Signature:
+    """``major`` decides sameness (stage, kind, root cause); ``minor`` is the message, for a person."""
+
+    major: str
+    minor: str
+
+    @property
+    def sig8(self) -> str:
+        """Eight hexadecimal digits that name a finding's directory."""
+        return hashlib.sha256(self.major.encode("utf-8", "backslashreplace")).hexdigest()[:8]
+
+
+def signature(verdict: Verdict, observation: Observation, culprit: str = "") -> Signature:
+    """The signature of a suspect.
+
+    Args:
+        culprit: for silent faults, what localisation found (for instance ``argmin int64``). Without it the set of
+            operators stands in, which splits one bug into many: localise before grouping.
+    """
+    head = f"{verdict.stage}|{verdict.kind.value}"
+    if verdict.kind in (Kind.COMPILE_ERROR, Kind.EXTRA_CHECK, Kind.EAGER_INTERNAL_ASSERT):
+        fault = observation.fault(verdict.stage)
+        if fault is not None:
+            return _of_fault(head, fault, culprit)
+    if verdict.kind is Kind.MISSING_CHECK:
+        fault = observation.fault("eager") or observation.fault("eager_backward")
+        message = normalise(fault.message) if fault else ""
+        return Signature(f"{head}|{culprit}|{message[:120]}", message)
+    debatable = f"|debatable {verdict.debatable}" if verdict.debatable else ""
+    where = culprit or ",".join(sorted({short_operator(op) for op in observation.operators}))
+    return Signature(f"{head}|{where}{debatable}", verdict.reason)
+
+
+def _of_fault(head: str, fault: Fault, culprit: str) -> Signature:
+    message = normalise(fault.cause_message or fault.message)
+    frames = [frame for frame in fault.frames if not _PLUMBING.match(frame)]
+    place = " < ".join(reversed(frames[-2:])) or culprit
+    compiler = compiler_error(fault.message + "\n" + fault.cause_message)
+    if compiler:
+        return Signature(f"{head}|C++|{compiler}", compiler)
+    return Signature(f"{head}|{fault.cause_type}|{place}|{message[:100]}", message[:400])
+
+
+def compiler_error(text: str) -> str:
+    """The first error line of a C++ compiler, normalised; empty when there is none."""
+    found = re.search(r"error: (.+)", text)
+    return normalise(found.group(1))[:160] if found else ""
+
+
+def normalise(text: str) -> str:
+    """A message without what varies between runs: addresses, numbers, sizes, temporary names, paths."""
+    text = text.split("\nfrom user code")[0].split("\nSet TORCHDYNAMO_VERBOSE")[0]
+    for pattern, replacement in _NORMALISERS:
+        text = pattern.sub(replacement, text)
+    return text.strip()[:600]
+
+
+def short_operator(name: str) -> str:
+    """``aten.add.Tensor`` → ``add``."""
+    parts = name.split(".")
+    return parts[1] if len(parts) > 1 else name

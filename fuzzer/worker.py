@@ -1,0 +1,294 @@
+"""One fork server, supervised: started, asked, restarted when it dies. The only place that runs other processes."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import shutil
+import signal
+import socket
+import sys
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from fuzzer.exits import Exit, UserError
+from fuzzer.observation import End, Observation
+from fuzzer.program import Program
+from fuzzer.staging import server_command, stage_harness, target_environment
+from harness import wire
+
+#: Starting takes 3 s of import and up to 20 s of first compiles on a busy machine; ten times that is a hang.
+_START_SECONDS = 300.0
+#: What a request may take beyond the child's own limits before the server itself counts as hung.
+_GRACE_SECONDS = 20.0
+
+
+@dataclass(frozen=True)
+class Target:
+    """A Python interpreter with the torch under test, and a device. ``fake`` serves without torch (tests)."""
+
+    python: str = sys.executable
+    device: str = "cpu"
+    fake: bool = False
+
+
+@dataclass(frozen=True)
+class WorkerOptions:
+    """How a fork server is started. ``coverage`` names the domains to arm; ``plant`` a bug of self-tests."""
+
+    coverage: tuple[str, ...] = ("native", "python", "events")
+    plant: str | None = None
+    limits: dict[str, Any] = field(default_factory=dict)
+    warm: bool = True
+    confine: bool = True
+
+
+class WorkerLost(Exception):
+    """The fork server died or answered garbage; the request in flight is lost, nothing else."""
+
+
+class TargetRefused(UserError):
+    """The target cannot start: no torch, broken torch, no compiler."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, Exit.TARGET)
+
+
+class Worker:
+    """One fork server and the requests to it, one at a time."""
+
+    def __init__(self, target: Target, folder: Path, options: WorkerOptions, cache: Path | None = None) -> None:
+        self.target = target
+        self.options = options
+        self.folder = folder
+        self.cache = cache or folder / "cache"
+        self.ready: dict[str, Any] = {}
+        self.programs = 0  # since the last start
+        self.restarts = 0
+        self.server_rss = 0
+        self._process: asyncio.subprocess.Process | None = None
+        self._reader: asyncio.StreamReader | None = None
+        self._writer: asyncio.StreamWriter | None = None
+        self._stderr: Any = None
+
+    @property
+    def alive(self) -> bool:
+        return self._process is not None and self._process.returncode is None and self._writer is not None
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid if self._process else 0
+
+    async def start(self, progress: Callable[[str], None] = lambda line: None) -> dict[str, Any]:
+        """Start the fork server and wait until it is warm. Returns the facts of ``ready``.
+
+        Raises:
+            TargetRefused: one line why, exit code 4.
+        """
+        if not self.target.fake and shutil.which(self.target.python) is None:
+            raise TargetRefused(f"target {self.target.python!r} is not an executable; pass --target /path/to/python")
+        scratch = self.folder / "scratch"
+        shutil.rmtree(scratch, ignore_errors=True)
+        scratch.mkdir(parents=True)
+        self.cache.mkdir(parents=True, exist_ok=True)
+        stage = stage_harness(self.folder)
+        await self._spawn(scratch, stage)
+        hello = {
+            "type": "hello",
+            "protocol": wire.PROTOCOL,
+            "device": self.target.device,
+            "scratch": str(scratch),
+            "writable": [str(self.cache)],
+            "coverage": list(self.options.coverage),
+            "plant": self.options.plant,
+            "limits": self.options.limits,
+            "warm": self.options.warm,
+            "confine": self.options.confine,
+        }
+        try:
+            self.ready = await asyncio.wait_for(self._handshake(hello, progress), _START_SECONDS)
+        except (WorkerLost, asyncio.TimeoutError):
+            tail = self._error_tail()
+            await self.kill()
+            raise TargetRefused(f"target {self.target.python} died while starting: {tail or 'no message'}") from None
+        except BaseException:
+            await self.kill()
+            raise
+        self.programs = 0
+        self.server_rss = int(self.ready.get("rss", 0))
+        return self.ready
+
+    async def _spawn(self, scratch: Path, stage: Path) -> None:
+        ours, theirs = socket.socketpair()
+        self._stderr = open(self.folder / "server.log", "wb")  # noqa: SIM115 (closed in kill)
+        try:
+            self._process = await asyncio.create_subprocess_exec(
+                *server_command(self.target.python, stage, theirs.fileno(), self.target.fake),
+                pass_fds=(theirs.fileno(),),
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=self._stderr,
+                stderr=self._stderr,
+                env=target_environment(scratch, self.cache),
+                cwd=scratch,
+                start_new_session=True,
+            )
+        except OSError as error:
+            ours.close()
+            raise TargetRefused(f"target {self.target.python} cannot be run: {error.strerror}") from None
+        finally:
+            theirs.close()
+        self._reader, self._writer = await asyncio.open_connection(sock=ours, limit=wire.MAX_FRAME)
+
+    async def _handshake(self, hello: dict[str, Any], progress: Callable[[str], None]) -> dict[str, Any]:
+        await self._send(hello)
+        while True:
+            message = await self._receive()
+            if message["type"] == "progress":
+                progress(str(message["what"]))
+            elif message["type"] == "refused":
+                raise TargetRefused(f"target {self.target.python}: {message['why']}")
+            elif message["type"] == "ready":
+                return message
+
+    def _error_tail(self) -> str:
+        try:
+            lines = (self.folder / "server.log").read_text("utf-8", "replace").strip().splitlines()
+        except OSError:
+            return ""
+        return lines[-1] if lines else ""
+
+    # -- requests -----------------------------------------------------------------------------------------------
+
+    async def execute(
+        self,
+        program: Program,
+        variant: str = "",
+        options: dict[str, Any] | None = None,
+        coverage: bool = True,
+        limits: dict[str, Any] | None = None,
+    ) -> Observation:
+        """Run one program; a lost server gives an observation whose end is ``lost``, and is restarted on next use."""
+        request = {
+            "type": "exec",
+            "id": program.id,
+            "text": program.text,
+            "variant": variant,
+            "options": options or {},
+            "coverage": coverage,
+            "limits": limits or {},
+        }
+        total = float((limits or {}).get("total_seconds", self.options.limits.get("total_seconds", 120.0)))
+        try:
+            await self._ensure_alive()
+            message = await self._ask(request, total + _GRACE_SECONDS)
+        except WorkerLost as lost:
+            return Observation(id=program.id, variant=variant, stages=(), end=End(how="lost", why=str(lost)))
+        self.programs += 1
+        self.server_rss = int(message.get("server_rss", 0))
+        return Observation.from_map(message)
+
+    async def probe(
+        self, groups: list[list[str]], names: list[list[str]] | None = None, reset: bool = False
+    ) -> dict[str, Any]:
+        """Try statements on live tensors (see ``harness.probe``). Raises ``WorkerLost``."""
+        await self._ensure_alive()
+        request = {"type": "probe", "groups": groups, "names": names or [], "reset": reset}
+        return await self._ask(request, 10.0 + _GRACE_SECONDS)
+
+    async def mark_known(self, coverage: dict[str, dict[str, list[int]]]) -> None:
+        """Tell the server what others found, so that it disarms it."""
+        if coverage and self.alive:
+            await self._send({"type": "known", "coverage": coverage})
+
+    async def symbols(self, domain: str, file: str, ids: list[int]) -> list[str]:
+        await self._ensure_alive()
+        answer = await self._ask({"type": "symbols", "domain": domain, "file": file, "ids": ids}, 120.0)
+        return [str(name) for name in answer["names"]]
+
+    async def catalogue(self, progress: Callable[[str], None] = lambda line: None) -> AsyncIterator[dict[str, Any]]:
+        """Derive the operators of the target, one record at a time. Raises ``TargetRefused`` when it fails."""
+        await self._ensure_alive()
+        await self._send({"type": "catalogue", "device": self.target.device})
+        while True:
+            message = await self._receive()
+            if message["type"] == "operator":
+                yield message["record"]
+            elif message["type"] == "progress":
+                progress(str(message["what"]))
+            else:
+                if message.get("end", {}).get("how") != "done":
+                    tail = str(message.get("log", "")).strip().splitlines()
+                    raise TargetRefused(f"deriving operators failed: {tail[-1] if tail else message.get('end')}")
+                return
+
+    async def _ensure_alive(self) -> None:
+        if not self.alive:
+            await self.kill()
+            self.restarts += 1
+            await self.start()
+
+    async def _ask(self, request: dict[str, Any], seconds: float) -> dict[str, Any]:
+        try:
+            await self._send(request)
+            return await asyncio.wait_for(self._receive(), seconds)
+        except asyncio.TimeoutError:
+            await self.kill()
+            raise WorkerLost(f"the fork server did not answer within {seconds:g} s") from None
+        except WorkerLost:
+            await self.kill()
+            raise
+
+    async def _send(self, message: dict[str, Any]) -> None:
+        if self._writer is None:
+            raise WorkerLost("the fork server is not running")
+        try:
+            self._writer.write(wire.pack(message))
+            await self._writer.drain()
+        except (ConnectionError, BrokenPipeError):
+            raise WorkerLost("the fork server closed the connection") from None
+
+    async def _receive(self) -> dict[str, Any]:
+        assert self._reader is not None
+        try:
+            length = wire.frame_length(await self._reader.readexactly(4))
+            return wire.unpack(await self._reader.readexactly(length))
+        except (asyncio.IncompleteReadError, ConnectionError):
+            raise WorkerLost("the fork server died") from None
+        except wire.WireError as error:
+            raise WorkerLost(f"the fork server sent garbage ({error})") from None
+
+    # -- end ------------------------------------------------------------------------------------------------------
+
+    async def stop(self) -> None:
+        """Ask the server to leave, then make sure."""
+        if self.alive:
+            with contextlib.suppress(WorkerLost):
+                await self._send({"type": "quit"})
+            with contextlib.suppress(asyncio.TimeoutError):
+                assert self._process is not None
+                await asyncio.wait_for(self._process.wait(), 3.0)
+        await self.kill()
+
+    async def kill(self) -> None:
+        """End the server now. Its children die with it (parent-death signal)."""
+        if self._writer is not None:
+            self._writer.close()
+            self._writer = None
+        if self._process is not None:
+            if self._process.returncode is None:
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(self._process.pid, signal.SIGKILL)
+                with contextlib.suppress(ProcessLookupError):
+                    self._process.kill()
+            await self._process.wait()
+            self._process = None
+        if self._stderr is not None:
+            self._stderr.close()
+            self._stderr = None
+
+    def discard(self) -> None:
+        """Remove the worker's folder (not its cache, when that is shared)."""
+        shutil.rmtree(self.folder, ignore_errors=True)

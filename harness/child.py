@@ -1,0 +1,289 @@
+"""The exec child: one program, stage by stage, reporting facts as it goes so that a crash loses only its own stage."""
+
+from __future__ import annotations
+
+import contextlib
+import resource
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+
+from harness import compare, execution, observe, reference
+from harness.execution import Program, Result
+from harness.faults import fault_of
+
+Report = Callable[[dict[str, Any]], None]
+
+
+class StageFailed(Exception):
+    """The stage's fault is already reported; unwinds to the caller that knows whether to go on."""
+
+
+class ExecChild:
+    """Runs one request. ``report`` sends a message to the fork server; ``domains`` are the coverage domains."""
+
+    def __init__(self, request: dict[str, Any], report: Report, domains: dict[str, Any], path: str) -> None:
+        self.request = request
+        self.options: dict[str, Any] = request.get("options", {})
+        self.report = report
+        self.domains = domains
+        self.path = path
+        self.program: Program
+        self.current = "build"
+        self.index_sources: dict[str, tuple[torch.Tensor, int | None]] = {}
+
+    # -- stages ---------------------------------------------------------------------------------------------
+
+    def run(self) -> None:
+        try:
+            self._run()
+        except StageFailed:
+            pass
+
+    def _run(self) -> None:
+        with self.stage("build"):
+            self.program = Program(self.request["text"], self.path)
+            inputs = self.program.inputs()
+            self.facts(values=[observe.value_words(item) for _path, item in compare.flatten("in", inputs)])
+        meta = self.program.meta
+        if self.options.get("random_path") == "default":
+            meta = {**meta, "random": False}
+        gradients = self.program.wants_gradients
+        eager = None
+        if not self.options.get("skip_eager"):
+            eager = self.eager(inputs, meta, gradients)
+        if self.options.get("only_eager"):
+            return
+        self.compiled(eager, meta, gradients)
+
+    def eager(self, inputs: tuple[Any, ...], meta: dict[str, Any], gradients: bool) -> Result | None:
+        fn = self.program.fn
+        try:
+            with self.stage("eager"):
+                result = execution.call(fn, inputs, meta, gradients, lambda: self.beat("eager_backward"))
+        except StageFailed:
+            return None
+        with contextlib.suppress(StageFailed), self.stage("eager_again"):
+            again = execution.call(fn, self.program.inputs(), meta, gradients)
+            differing = compare_results(result, again, None)
+            self.facts(self_leaves=differing)
+        if self.options.get("observe", True):
+            with contextlib.suppress(StageFailed), self.stage("observe"):
+                self.observe(meta)
+        return result
+
+    def observe(self, meta: dict[str, Any]) -> None:
+        inputs = self.program.inputs()
+        tensors = [leaf for _path, leaf in compare.flatten("in", inputs) if isinstance(leaf, torch.Tensor)]
+        trace = observe.OperatorTrace(tensors)
+        try:
+            torch.manual_seed(execution.SEED)
+            with trace, torch.set_grad_enabled(not meta.get("no_grad")):
+                value = self.program.fn(*inputs)
+            for path, leaf in compare.flatten("out", value):
+                if id(leaf) in trace.index_sources:
+                    self.index_sources[path] = trace.index_sources[id(leaf)]
+        finally:
+            self.facts(ops=trace.ops)
+
+    def compiled(self, eager: Result | None, meta: dict[str, Any], gradients: bool) -> None:
+        inductor = dict(self.options.get("inductor_config", {}))
+        kwargs = self.compile_arguments(meta)
+        with execution.patched(meta, inductor):
+            fn: Any = None
+            try:
+                with self.measuring(), self.stage("compile"):
+                    fn = self.compile(kwargs)
+                    inputs = self.program.inputs()
+                    result = execution.call(fn, inputs, meta, gradients, lambda: self.beat("backward"))
+            finally:
+                self.events()
+            if eager is not None:
+                with self.stage("compare"):
+                    self.compare(eager, result, meta, gradients, "leaves", second=False)
+            if self.program.has_second:
+                self.second(fn, meta, gradients)
+
+    def compile(self, kwargs: dict[str, Any]) -> Any:
+        if self.program.mode == "jit_trace":
+            return torch.jit.trace(self.program.fn, self.program.inputs(), check_trace=False)
+        return torch.compile(self.program.fn, **kwargs)
+
+    def second(self, fn: Any, meta: dict[str, Any], gradients: bool) -> None:
+        """The same compiled callable on other inputs: guards, recompiles, dynamic shapes."""
+        eager: Result | None = None
+        if not self.options.get("skip_eager"):
+            with contextlib.suppress(StageFailed), self.stage("second_eager"):
+                eager = execution.call(self.program.fn, self.program.inputs(second=True), meta, gradients)
+        try:
+            with self.measuring(), self.stage("second"):
+                result = execution.call(fn, self.program.inputs(second=True), meta, gradients)
+        finally:
+            self.events()
+        if eager is not None:
+            with self.stage("second_compare"):
+                self.compare(eager, result, meta, gradients, "second_leaves", second=True)
+
+    def compare(
+        self, eager: Result, result: Result, meta: dict[str, Any], gradients: bool, key: str, second: bool
+    ) -> None:
+        leaves = compare_results(eager, result, None)
+        # The reference is run only when something differs: programs that agree at once pay nothing for it.
+        if any(leaf.get("differing") for leaf in leaves):
+            wide = self.float64(meta, gradients, second)
+            leaves = compare_results(eager, result, wide)
+        self.note_ties(leaves, eager, result)
+        perturbed: list[dict[str, Any]] = []
+        if self.options.get("perturb"):
+            perturbed = self.perturbed(eager, meta, gradients, second)
+        self.facts(
+            **{key: leaves},
+            perturbed_leaves=perturbed,
+            aliases={"eager": compare.aliases(eager.outputs + eager.inputs),
+                     "compiled": compare.aliases(result.outputs + result.inputs)},
+            rng={"equal": eager.rng == result.rng},
+        )  # fmt: skip
+
+    def note_ties(self, leaves: list[dict[str, Any]], eager: Result, result: Result) -> None:
+        """For results that are indices of an extremum or a sort: do both sides point at equal values?"""
+        left, right = dict(eager.outputs), dict(result.outputs)
+        for leaf in leaves:
+            source = self.index_sources.get(leaf["path"])
+            if source is not None and leaf.get("differing", 0) > 0:
+                path = leaf["path"]
+                leaf["gathered_equal"] = observe.gathered_equal(*source, left[path], right[path])
+
+    def float64(self, meta: dict[str, Any], gradients: bool, second: bool) -> Result | str:
+        """The reference, or one line why there is none."""
+        self.beat("float64")
+        started = time.perf_counter(), _cpu()
+        fault = None
+        try:
+            inputs = reference.widen(self.program.inputs(second))
+            with reference.widened():
+                return execution.call(self.program.fn, inputs, meta, gradients)
+        except Exception as error:
+            fault = fault_of(error)
+            return f"{fault['type']}: {fault['message'][:160]}"
+        finally:
+            self.staged("float64", started, fault)
+            self.beat("compare")
+
+    def perturbed(self, eager: Result, meta: dict[str, Any], gradients: bool, second: bool) -> list[dict[str, Any]]:
+        """How far eager itself moves when its inputs move by one ULP (twice, with other directions)."""
+        self.beat("perturbed")
+        found: list[dict[str, Any]] = []
+        for seed in (1, 2):
+            with contextlib.suppress(Exception):  # a program that refuses nudged inputs tells nothing
+                inputs = reference.nudged(self.program.inputs(second), seed)
+                found += compare_results(eager, execution.call(self.program.fn, inputs, meta, gradients), None)
+        self.beat("compare")
+        return found
+
+    # -- reporting ------------------------------------------------------------------------------------------
+
+    def beat(self, stage: str) -> None:
+        """Tell the server which stage is running, so that it knows where a crash struck."""
+        self.current = stage
+        self.report({"type": "beat", "stage": stage})
+
+    def facts(self, **facts: Any) -> None:
+        self.report({"type": "facts", "facts": facts})
+
+    @contextlib.contextmanager
+    def stage(self, name: str) -> Iterator[None]:
+        self.beat(name)
+        started = time.perf_counter(), _cpu()
+        fault = None
+        try:
+            yield
+        except StageFailed:
+            raise
+        except BaseException as error:
+            fault = fault_of(error)
+            raise StageFailed from None
+        finally:
+            self.staged(name if fault is None else self.failing(name), started, fault)
+
+    def failing(self, name: str) -> str:
+        """Where the fault struck: ``run`` and ``backward`` are parts of the call that compiles as well."""
+        return self.current if self.current in ("run", "backward") else name
+
+    def staged(self, name: str, started: tuple[float, float], fault: dict[str, Any] | None) -> None:
+        seconds, cpu = time.perf_counter() - started[0], _cpu() - started[1]
+        self.report({"type": "staged", "stage": {"name": name, "seconds": seconds, "cpu": cpu, "fault": fault}})
+
+    def events(self) -> None:
+        domain = self.domains.get("events")
+        if domain is not None:
+            self.facts(counters=domain.collect(), kernels=domain.kernel_classes(domain.captured()))
+
+    @contextlib.contextmanager
+    def measuring(self) -> Iterator[None]:
+        python = self.domains.get("python")
+        if python is None or not self.request.get("coverage", True):
+            yield
+            return
+        with python.measuring():
+            yield
+
+    def compile_arguments(self, meta: dict[str, Any]) -> dict[str, Any]:
+        """Keyword arguments of torch.compile: the program's own, its mode, and the variant's backend."""
+        kwargs = dict(meta.get("compile", meta.get("compile_kwargs", {})))
+        if "options" in meta:
+            kwargs.setdefault("options", meta["options"])
+        if self.program.mode == "dynamic":
+            kwargs.setdefault("dynamic", True)
+        backend = self.options.get("backend")
+        if backend:
+            kwargs["backend"] = backend
+            if backend != "inductor":
+                kwargs.pop("options", None)
+                kwargs.pop("mode", None)
+        return kwargs
+
+
+def compare_results(eager: Result, other: Result, wide: Result | str | None) -> list[dict[str, Any]]:
+    """Facts of all pairs of leaves that differ, in value or in metadata."""
+    left, right = eager.leaves(), other.leaves()
+    if [path for path, _ in left] != [path for path, _ in right]:
+        paths = {path for path, _ in left} ^ {path for path, _ in right}
+        return [{"path": "out", "eager": None, "compiled": None, "differing": 1, "numel": 1,
+                 "eager_text": f"{len(left)} leaves", "compiled_text": f"{len(right)} leaves",
+                 "reference": "none: other structure", "structure": sorted(paths)[:8]}]  # fmt: skip
+    if isinstance(wide, Result):
+        reference_leaves = dict(wide.leaves())
+        fallback: Any = "other structure"
+    else:
+        reference_leaves, fallback = {}, wide
+    found = []
+    for (path, a), (_path, b) in zip(left, right):
+        leaf = compare.compare(path, a, b, reference_leaves.get(path, fallback))
+        if leaf is not None:
+            found.append(leaf)
+    return found
+
+
+def mark_running(child: ExecChild) -> None:
+    """Let compiled graphs say when they run, so that a crash in a kernel is told from one in the compiler."""
+    try:
+        from torch._inductor.output_code import CompiledFxGraph
+    except ImportError:  # torch before 2.6 keeps the class elsewhere: then "compile" covers both
+        return
+    original = CompiledFxGraph.__call__
+
+    def calling(self: Any, inputs: Any) -> Any:
+        before = child.current
+        child.beat("backward" if before == "backward" else "run")
+        value = original(self, inputs)
+        child.beat(before)
+        return value
+
+    CompiledFxGraph.__call__ = calling  # type: ignore[method-assign]
+
+
+def _cpu() -> float:
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return time.process_time() + usage.ru_utime + usage.ru_stime

@@ -1,0 +1,188 @@
+"""A harness without torch: same server, same supervision, real children; programs say how they misbehave.
+
+Makes the loop testable in milliseconds. A program's ``META["fake"]`` decides what its child does::
+
+    {"do": "pass" | "wrong_value" | "wrong_gradient" | "mutation" | "metadata" | "compile_error" | "missing_check"
+           | "invalid" | "crash" | "eager_crash" | "hang" | "memory" | "garbage" | "output" | "exit" | "orphan"
+           | "kill_server",
+     "stage": "run",           # where it strikes (crash, hang, memory, exit)
+     "chance": 0.5,            # of misbehaving at all, else it passes: a flaky program
+     "coverage": [1, 2, 3]}    # ids of the domain "native", file "fake", that it reaches
+
+Without the key, behaviour and coverage follow from a checksum of the text, so that a loop has something to learn.
+"""
+
+from __future__ import annotations
+
+import ast
+import os
+import random
+import signal
+import socket
+import time
+import zlib
+from collections.abc import Callable
+from typing import Any
+
+from harness import wire
+from harness.server import main as serve
+
+Report = Callable[[dict[str, Any]], None]
+
+
+class FakeRuntime:
+    """Stands in for ``harness.runtime.TorchRuntime``."""
+
+    def __init__(self) -> None:
+        self._known: set[int] = set()
+        self._reached: list[int] = []
+
+    def start(self, hello: dict[str, Any], progress: Callable[[str], None]) -> dict[str, Any]:
+        progress("pretending to import torch")
+        available = {"available": True, "why": "", "total": 1000}
+        return {
+            "target": {"torch": "0.0.fake", "git": "", "python": "", "device": "cpu", "cpu": "", "executable": "fake"},
+            "coverage": dict.fromkeys(hello.get("coverage", []), available),
+            "threads": 1,
+            "seconds": 0.0,
+        }
+
+    def known(self, coverage: dict[str, dict[str, list[int]]]) -> None:
+        self._known.update(coverage.get("native", {}).get("fake", []))
+
+    def before_exec(self, request: dict[str, Any]) -> None:
+        """The fake's stand-in for coverage memory shared with the child: what it will reach is known beforehand."""
+        self._reached = behaviour(request["text"])["coverage"]
+
+    def harvest(self) -> dict[str, dict[str, list[int]]]:
+        fresh = sorted(set(self._reached) - self._known)
+        self._known.update(fresh)
+        return {"native": {"fake": fresh}} if fresh else {}
+
+    def symbols(self, domain: str, file: str, ids: list[int]) -> list[str]:
+        return [f"{domain}:{file}:{number}" for number in ids]
+
+    def exec_child(self, request: dict[str, Any], report: Report, folder: str) -> None:
+        FakeChild(behaviour(request["text"]), request, report).run()
+
+    def probe_progress(self) -> Any:
+        return _NoProgress()
+
+    def probe_child(self, sock: socket.socket) -> None:
+        while True:
+            try:
+                request = wire.receive(sock)
+            except wire.WireError:
+                return
+            wire.send(sock, {"type": "probed", "results": [_held(group) for group in request.get("groups", [])]})
+
+    def catalogue_child(self, request: dict[str, Any], report: Report, folder: str) -> None:
+        report({"type": "operator", "record": {"name": "fake"}})
+
+
+class _NoProgress:
+    def get(self) -> tuple[int, int]:
+        return 0, 0
+
+
+def _held(candidates: list[str]) -> dict[str, Any]:
+    """Every first candidate holds, and binds a small float tensor."""
+    name = candidates[0].split("=")[0].strip() if candidates and "=" in candidates[0] else "x"
+    tensor = {"kind": "tensor", "dtype": "float32", "shape": [2, 3], "stride": [3, 1], "offset": 0}
+    facts = {name: {**tensor, "requires_grad": False, "device": "cpu", "leaf": True, "values": []}}
+    return {"chosen": 0 if candidates else -1, "errors": [], "facts": facts if candidates else {}, "seconds": 0.0}
+
+
+def behaviour(text: str) -> dict[str, Any]:
+    """What a program's child will do: from ``META["fake"]``, else from a checksum of its text."""
+    number = zlib.crc32(text.encode())
+    default = {"do": "pass", "stage": "run", "chance": 1.0, "coverage": [number % 997, (number >> 8) % 97]}
+    try:
+        for node in ast.parse(text).body:
+            if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "META":
+                return {**default, **ast.literal_eval(node.value).get("fake", {})}
+    except (SyntaxError, ValueError):
+        pass
+    return default
+
+
+class FakeChild:
+    """Walks through the stages, and misbehaves where told."""
+
+    def __init__(self, what: dict[str, Any], request: dict[str, Any], report: Report) -> None:
+        self.what = what
+        self.options = request.get("options", {})
+        self.report = report
+        self.do = what["do"] if random.SystemRandom().random() < what["chance"] else "pass"
+
+    def run(self) -> None:
+        self.stage("build")
+        if not self.options.get("skip_eager"):
+            refuses = self.do in ("invalid", "missing_check")
+            if self.do == "eager_crash":
+                self.report({"type": "beat", "stage": "eager"})
+                os.kill(os.getpid(), signal.SIGSEGV)
+            self.stage("eager", _fault("RuntimeError", "eager refuses") if refuses else None)
+            ops = [{"op": "aten.relu.default", "inputs": [-1], "tensors": [], "outputs": []}]
+            self.report({"type": "facts", "facts": {"ops": ops, "values": [[]]}})
+        fails = self.do in ("compile_error", "invalid")
+        self.stage("compile", _fault("InductorError", "assertion in fake lowering") if fails else None)
+        self.stage("run")
+        self.report({"type": "facts", "facts": {"leaves": self.leaves()}})
+
+    def stage(self, name: str, fault: dict[str, Any] | None = None) -> None:
+        self.report({"type": "beat", "stage": name})
+        if name == self.what["stage"]:
+            self.misbehave()
+        self.report({"type": "staged", "stage": {"name": name, "seconds": 0.001, "cpu": 0.001, "fault": fault}})
+
+    def misbehave(self) -> None:
+        if self.do == "crash":
+            os.kill(os.getpid(), signal.SIGSEGV)
+        elif self.do == "hang":
+            time.sleep(3600)
+        elif self.do == "memory":
+            hog = bytearray(0)
+            while True:
+                hog += bytearray(b"x" * (16 << 20))
+        elif self.do == "garbage":
+            for fd in range(3, 64):
+                try:
+                    os.write(fd, b"\xff" * 64)
+                except OSError:
+                    continue
+            time.sleep(3600)
+        elif self.do == "output":
+            while True:
+                os.write(1, b"noise " * 4096)
+        elif self.do == "exit":
+            os._exit(3)
+        elif self.do == "orphan" and os.fork() == 0:
+            os.setsid()
+            time.sleep(3600)
+        elif self.do == "kill_server":
+            os.kill(os.getppid(), signal.SIGKILL)
+            time.sleep(3600)
+
+    def leaves(self) -> list[dict[str, Any]]:
+        tensor = {"dtype": "float32", "shape": [4], "stride": [1], "offset": 0, "requires_grad": False, "device": "cpu"}
+        paths = {"wrong_value": "out", "wrong_gradient": "grad.in[0]", "mutation": "in[0]", "metadata": "out"}
+        if self.do not in paths:
+            return []
+        leaf: dict[str, Any] = {"path": paths[self.do], "eager": tensor, "compiled": dict(tensor), "numel": 4}
+        if self.do == "metadata":
+            leaf["compiled"]["dtype"] = "float64"
+            return [leaf | {"differing": 0}]
+        numbers = {"differing": 4, "sign_of_zero": 0, "nan_eager": 0, "nan_compiled": 0, "nan_mismatch": 0}
+        errors = {"max_abs": 1.0, "max_rel": 1.0, "max_ulp": 8e6, "eager_err": 0.0, "compiled_err": 8e6}
+        rest = {"inf_mismatch": 0, "excess_err": 8e6, "eager_rmse": 0.0, "compiled_rmse": 1.0, "reference_rms": 1.0}
+        return [leaf | numbers | errors | rest | {"same": False, "reference": "float64", "worst": []}]
+
+
+def _fault(kind: str, message: str) -> dict[str, Any]:
+    return {"type": kind, "message": message, "cause_type": kind, "cause_message": message,
+            "frames": ["torch/_inductor/fake.py:lower"]}  # fmt: skip
+
+
+def main(fd: int) -> None:
+    serve(fd, FakeRuntime())

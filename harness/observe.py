@@ -1,0 +1,189 @@
+"""Facts about what a program really ran: its operators with shapes, strides and dataflow, and its input values."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+
+#: Enough for any program worth reading; a loop of ten thousand operators must not fill the wire.
+_OPS_CAP = 300
+_VALUES_CAP = 1 << 16
+
+
+class OperatorTrace(TorchDispatchMode):
+    """Records each dispatched operator as the wire's ``OpMap``. Keeps tensors alive so that ids stay unique."""
+
+    #: torch.cond and its like come through here too; they are run, their bodies are recorded.
+    supports_higher_order_operators = True
+
+    def __init__(self, inputs: list[torch.Tensor]) -> None:
+        super().__init__()
+        self.ops: list[dict[str, Any]] = []
+        self.index_sources: dict[int, tuple[torch.Tensor, int | None]] = {}
+        self._alive: list[Any] = list(inputs)
+        self._producer: dict[int, int] = {id(tensor): -(index + 1) for index, tensor in enumerate(inputs)}
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        if not isinstance(func, torch._ops.OpOverload):
+            return func(*args, **kwargs)
+        record: dict[str, Any] | None = None
+        if len(self.ops) < _OPS_CAP:
+            tensors = [item for item in tree_leaves((args, kwargs)) if isinstance(item, torch.Tensor)]
+            record = {
+                "op": f"{func.namespace}.{func._opname}.{func._overloadname}",
+                "inputs": [self._producer[id(item)] for item in tensors if id(item) in self._producer],
+                "tensors": [_layout(item) for item in tensors],
+                "outputs": [],
+            }
+        undefined = _undefined(func._opname, args, kwargs) if record is not None else ""
+        result = func(*args, **kwargs)
+        if func._opname in _INDEX_REDUCTIONS:
+            self._note_index_source(args, kwargs, result)
+        if record is not None:
+            number = len(self.ops)
+            for item in tree_leaves(result):
+                if isinstance(item, torch.Tensor):
+                    record["outputs"].append(_layout(item))
+                    self._producer[id(item)] = number
+                    self._alive.append(item)
+            if undefined:
+                record["undefined"] = undefined
+            self.ops.append(record)
+        return result
+
+    def _note_index_source(self, args: Any, kwargs: Any, result: Any) -> None:
+        """Remember which values an index result points into, so that ties can be told from wrong indices."""
+        dim = kwargs.get("dim", next((item for item in args[1:] if isinstance(item, int)), None))
+        for item in tree_leaves(result):
+            if isinstance(item, torch.Tensor) and item.dtype is torch.int64:
+                self.index_sources[id(item)] = (args[0].detach().clone(), dim)
+                self._alive.append(item)
+
+
+_INDEX_REDUCTIONS = {"argmax", "argmin", "max", "min", "sort", "argsort", "topk", "kthvalue", "mode", "median",
+                     "nanmedian", "cummax", "cummin", "max_pool2d_with_indices"}  # fmt: skip
+
+
+def gathered_equal(source: torch.Tensor, dim: int | None, eager: torch.Tensor, compiled: torch.Tensor) -> bool | None:
+    """Do both sets of indices point at equal values (a tie)? None where the indices do not fit the source."""
+    try:
+        if dim is None:
+            flat = source.reshape(-1)
+            left, right = flat[eager.reshape(-1)], flat[compiled.reshape(-1)]
+        else:
+            if eager.dim() < source.dim():
+                eager, compiled = eager.unsqueeze(dim), compiled.unsqueeze(dim)
+            left, right = source.gather(dim, eager), source.gather(dim, compiled)
+    except (RuntimeError, IndexError):
+        return None
+    return bool(((left == right) | (left.isnan() & right.isnan())).all())
+
+
+def _undefined(name: str, args: Any, kwargs: Any) -> str:
+    """Why the result of this call is undefined in C++ (so that any two compilers may differ), or nothing."""
+    try:
+        if name in _CASTS:
+            return _undefined_cast(name, args, kwargs)
+        if name in _SHIFTS and len(args) > 1:
+            return _undefined_shift(args[0], args[1])
+        if name in _DIVISIONS and len(args) > 1 and _is_integer(args[0]) and _is_integer(args[1]):
+            return _undefined_division(args[0], args[1])
+        if name in _UNINITIALISED:
+            return "uninitialised memory"
+    except (RuntimeError, TypeError, IndexError):
+        pass  # an odd overload: no claim about it
+    return ""
+
+
+_CASTS = {"_to_copy", "to", "copy_", "copy", "convert_element_type"}
+_SHIFTS = {"bitwise_left_shift", "bitwise_right_shift", "__lshift__", "__rshift__", "bitwise_left_shift_",
+           "bitwise_right_shift_", "__ilshift__", "__irshift__"}  # fmt: skip
+_DIVISIONS = {"div", "div_", "floor_divide", "floor_divide_", "remainder", "remainder_", "fmod", "fmod_"}
+_UNINITIALISED = {"empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided", "resize_", "empty_permuted"}
+
+
+def _undefined_cast(name: str, args: Any, kwargs: Any) -> str:
+    if name in ("copy_", "copy"):
+        source, dtype = args[1], args[0].dtype
+    else:
+        source, dtype = args[0], kwargs.get("dtype")
+    if dtype is None or dtype.is_floating_point or dtype.is_complex or dtype is torch.bool:
+        return ""
+    if not isinstance(source, torch.Tensor) or not source.is_floating_point() or not source.numel():
+        return ""
+    limits = torch.iinfo(dtype)
+    wide = source.detach().to(torch.float64)
+    # A float may lie in (min - 1, max + 1): truncation brings it into range.
+    inside = (wide > float(limits.min) - 1) & (wide < float(limits.max) + 1)
+    return "" if bool(inside.all()) else "float to integer out of range"
+
+
+def _undefined_shift(value: Any, amount: Any) -> str:
+    dtype = value.dtype if isinstance(value, torch.Tensor) else torch.int64
+    amounts = amount if isinstance(amount, torch.Tensor) else torch.tensor(amount)
+    if dtype.is_floating_point or amounts.is_floating_point():
+        return ""
+    bad = (amounts < 0) | (amounts >= torch.iinfo(dtype).bits)
+    return "shift past the width" if bool(bad.any()) else ""
+
+
+def _undefined_division(value: Any, divisor: Any) -> str:
+    divisors = divisor if isinstance(divisor, torch.Tensor) else torch.tensor(divisor)
+    return "integer division by zero" if bool((divisors == 0).any()) else ""
+
+
+def _is_integer(value: Any) -> bool:
+    if isinstance(value, torch.Tensor):
+        return not (value.is_floating_point() or value.is_complex())
+    return isinstance(value, int)
+
+
+def _layout(tensor: torch.Tensor) -> list[Any]:
+    dtype = str(tensor.dtype).removeprefix("torch.")
+    if tensor.layout is not torch.strided:
+        return [dtype, list(tensor.shape), [], 0]
+    return [dtype, list(tensor.shape), list(tensor.stride()), tensor.storage_offset()]
+
+
+def value_words(value: Any) -> list[str]:
+    """Words for what the elements of a tensor are like: nan, inf, zero, negative, huge, denormal, extreme, ties."""
+    if not isinstance(value, torch.Tensor) or value.layout is not torch.strided or value.is_quantized:
+        return []
+    tensor = value.detach().reshape(-1)[:_VALUES_CAP]
+    if not tensor.numel():
+        return ["empty"]
+    if tensor.is_complex():
+        tensor = torch.view_as_real(tensor.resolve_conj().resolve_neg()).reshape(-1)
+    words = []
+    try:
+        if tensor.is_floating_point():
+            wide = tensor.to(torch.float64)
+            info = torch.finfo(tensor.dtype)
+            finite = wide[wide.isfinite()]
+            checks = {
+                "nan": wide.isnan().any(),
+                "inf": wide.isinf().any(),
+                "huge": (finite.abs() > float(info.max) ** 0.5).any(),
+                "denormal": ((finite != 0) & (finite.abs() < float(info.tiny))).any(),
+            }
+            words += [word for word, present in checks.items() if present]
+        elif tensor.dtype is not torch.bool:
+            limits = torch.iinfo(tensor.dtype)
+            wide = tensor.to(torch.int64)
+            if bool(((wide == limits.max) | (wide == limits.min)).any()) and limits.min != 0:
+                words.append("extreme")
+        else:
+            wide = tensor.to(torch.int64)
+        if bool((wide == 0).any()):
+            words.append("zero")
+        if bool((wide < 0).any()):
+            words.append("negative")
+        if tensor.dtype is not torch.bool and 1 < wide.numel() <= 4096 and wide.unique().numel() < wide.numel():
+            words.append("ties")
+    except RuntimeError:
+        pass  # a dtype without these kernels in this torch: no words about it
+    return words

@@ -1,0 +1,102 @@
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fuzzer.finding import Finding, State
+from fuzzer.report import code, escape, fence, report, title
+from fuzzer.signature import Signature
+from fuzzer.verdict import Kind
+
+LEAF = {
+    "path": "out[0]", "numel": 12, "differing": 3, "max_abs": 4.0, "max_rel": 0.5, "max_ulp": 4e6, "same": False,
+    "reference": "float64", "eager_err": 0.5, "compiled_err": 4e6, "eager_rmse": 1e-8, "compiled_rmse": 0.25,
+    "eager": {"dtype": "float32", "shape": [3, 4], "stride": [4, 1]},
+    "compiled": {"dtype": "float32", "shape": [3, 4], "stride": [1, 3]},
+    "worst": [{"index": [1, 2], "eager": 1.5, "compiled": -2.5, "reference": 1.50000001}],
+}  # fmt: skip
+
+
+def finding(**changes):
+    values = {
+        "signature": Signature("run|wrong_value|amin", ""),
+        "kind": Kind.WRONG_VALUE,
+        "text": "def fn(x):\n    return x\n",
+        "stage": "run",
+        "state": State.CONFIRMED,
+        "confirmations": 3,
+        "attempts": 3,
+        "target": {"torch": "2.13.0+cpu", "device": "cpu", "cpu": "AVX512", "executable": "/home/me"},
+        "gates": (("self-determinism", "kept"), ("perturbation", "dismissed: eager moves too")),
+        "facts": {"leaves": [LEAF], "operators": ["aten.amin.default", "aten.relu.default", "aten.amin.default"]},
+        "triage": {"backend": "inductor", "versions": {"2.5.1": "pass", "2.14.1": "wrong_value"}},
+    }
+    return Finding(**{**values, **changes})
+
+
+def test_a_report_has_what_the_template_asks_for():
+    text = report(finding(duplicates=4), repro="THE SCRIPT")
+    assert text.startswith("# \\[inductor\\]\\[cpu\\] amin, relu: wrong result\n")
+    for expected in (
+        "```python\nTHE SCRIPT\n```",
+        "| `[1, 2]` | `1.50000001` | `1.5` | `-2.5` |",
+        "| `stride` | `[4, 1]` | `[1, 3]` |",
+        "3 of 12 elements differ",
+        "eager 0.5, compiled 4000000",
+        "`torch._dynamo.utils.same` (default tolerances) rejects",
+        "3 of 3 fresh processes",
+        "- perturbation: dismissed: eager moves too",
+        "First failing backend: `inductor`",
+        "| `2.5.1` | `pass` |",
+        "| `cpu` | `AVX512` |",
+        "4 more programs",
+        "`python repro.py`",
+    ):
+        assert expected in text
+    assert "/home/me" not in text
+    headings = re.findall(r"^## (.+)$", text, re.MULTILINE)
+    assert headings == [
+        "Script", "Expected and got", "Oracle", "Checks", "Where it fails", "Environment", "How to run"
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("changes, expected", [
+    ({"kind": Kind.CRASH, "facts": {"end": {"how": "signal", "signal": 11, "stage": "run"}}}, "SIGSEGV in stage `run`"),
+    ({"kind": Kind.COMPILE_ERROR, "facts": {"faults": {"compile": {"type": "E", "message": "no *way*"}}}}, "no *way*"),
+    ({"debatable": "sign of zero"}, "**Debatable**: sign of zero"),
+    ({"state": State.KNOWN, "known_issue": "pytorch#191499"}, "looks like pytorch\\#191499"),
+    ({"engine": "llm"}, "written by a language model"),
+    ({"triage": {"hypothesis": "x"}}, "*unverified*"),
+    ({"reduced": "def fn(): pass"}, "`python reduced.py`"),
+    ({"facts": {"leaves": [{"path": "out", "reference": "none: RuntimeError"}]}}, "No float64 reference"),
+])  # fmt: skip
+def test_a_report_says_what_is_special(changes, expected):
+    assert expected in report(finding(**changes))
+
+
+def test_title_names_the_first_failing_part():
+    assert title(finding(triage={"backend": "aot_eager"})).startswith("\\[aot\\]")
+    assert title(finding(kind=Kind.EAGER_CRASH, facts={})) == "\\[eager\\]\\[cpu\\] program: process dies (eager)"
+
+
+@given(st.text(st.sampled_from("`~\n a#"), max_size=40))
+def test_nothing_leaves_a_fence(text):
+    first, *inside, last = fence(text, "python").split("\n")
+    marks = first.removesuffix("python")
+    assert last == marks and set(marks) == {"`"}
+    assert not any(re.match(rf" {{0,3}}`{{{len(marks)},}}\s*$", line) for line in inside)
+
+
+@given(st.text(st.sampled_from("`|\n a"), max_size=20))
+def test_nothing_leaves_a_code_span(text):
+    span = code(text)
+    marks = re.match("`+", span).group()
+    assert span.endswith(marks) and "\n" not in span
+    assert marks not in re.findall("`+", span[len(marks) : -len(marks)])
+
+
+def test_escaped_text_has_no_markup_and_mentions_nobody():
+    assert escape("<img src=x> @someone\n# *bold* [a](b)") == (
+        "&lt;img src=x&gt; @\u200bsomeone \\# \\*bold\\* \\[a\\](b)"
+    )
