@@ -76,6 +76,17 @@ async def pass_gates(
     return suspect.verdict
 
 
+def pass_cheap_gates(program: Program, observation: Observation, verdict: Verdict) -> Verdict:
+    """The gates that one execution (with ``perturb``) can answer."""
+    suspect = Suspect(verdict, observation, program.meta)
+    for gate in GATES:
+        if gate.options in (None, {"perturb": True}) and gate.applies(suspect):
+            suspect, alive = apply_gate(suspect, gate, observation)
+            if not alive:
+                break
+    return suspect.verdict
+
+
 async def examine(worker: Worker, program: Program) -> Examined:
     """Execute, judge, and put a suspect through the gates."""
     observation, first = await execute(worker, program)
@@ -111,5 +122,3 @@ def same_fault(one: Verdict, other: Verdict) -> bool:
         return False
     loose = (Kind.CRASH, Kind.EAGER_CRASH, Kind.HANG, Kind.SLOW_COMPILE)
     return one.kind in loose or one.stage == other.stage
-
-

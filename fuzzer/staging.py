@@ -37,7 +37,8 @@ def target_environment(scratch: Path, cache: Path) -> dict[str, str]:
     them in the child.
     """
     environment = {name: os.environ[name] for name in _ENVIRONMENT if name in os.environ}
-    temporary = scratch / "tmp"
+    # The precompiled header lies in the temporary folder: a fresh process of the same worker finds it there.
+    temporary = cache / "tmp"
     for folder in (temporary, cache):
         folder.mkdir(parents=True, exist_ok=True)
     return environment | {

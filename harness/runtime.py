@@ -7,6 +7,7 @@ import os
 import platform
 import socket
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from typing import Any
@@ -28,6 +29,7 @@ class TorchRuntime:
         self.coverage_facts: dict[str, dict[str, Any]] = {}
         self._probe_progress: Any = None
         self._plant: dict[str, Any] = {}
+        self._warmed = False
 
     # -- in the server ----------------------------------------------------------------------------------------
 
@@ -44,6 +46,7 @@ class TorchRuntime:
         if hello.get("warm", True):
             progress("warming the compiler (precompiled header, vector instructions)")
             self._warm(torch)
+            self._warmed = True
         self._start_domains(wanted, hello["scratch"], progress)
         gc.collect()
         gc.freeze()
@@ -161,6 +164,10 @@ class TorchRuntime:
         for name in ("native", "python", "events"):
             if name in self.domains:
                 self.domains[name].child_start()
+        if self._warmed:
+            # Kernels of one program serve no other; the vector-ISA answer is in memory already.
+            os.environ["TORCHINDUCTOR_CACHE_DIR"] = os.path.join(folder, "cache")
+        tempfile.tempdir = folder
         path = os.path.join(folder, "program.py")
         with open(path, "w") as file:
             file.write(request["text"])

@@ -15,6 +15,10 @@ COMPLEX = ("complex64", "complex128")
 SIGNED = ("int8", "int16", "int32", "int64")
 UNSIGNED = ("uint8", "uint16", "uint32", "uint64")
 
+#: Layouts and classes of values that a fresh tensor can be given.
+LAYOUTS = ("contiguous", "transposed", "expanded", "strided_slice", "gapped", "offset", "channels_last", "overlapping")
+VALUES = ("nan", "inf", "zero", "negative", "huge", "denormal", "extreme", "ties")
+
 Shape = tuple[int, ...]
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from fuzzer.engines.mutate import MUTATIONS
+from fuzzer.engines.tensors import COMPLEX, FLOATS, LAYOUTS, SIGNED, SIZES, VALUES
 
 #: Dimensions that the builder brings about itself, while it writes.
 _BUILT = frozenset({"dtype", "shape", "layout", "values", "mode", "op_family", "adjacency", "topology", "broadcast"})
@@ -69,3 +70,15 @@ class Wishes:
 
 def _aiming(feature: str) -> tuple[str, ...]:
     return tuple(name for name, mutation in sorted(MUTATIONS.items()) if feature in mutation.aims)
+
+
+def askable() -> frozenset[str]:
+    """Features that the template engine knows a way to bring about. The others are recognised where they occur."""
+    built = [f"shape={value}" for value in (*SIZES, "scalar", "high_rank", "large", "tall")]
+    built += [f"dtype={value}" for value in (*FLOATS, *COMPLEX, *SIGNED, "uint8", "wide_unsigned", "bool", "float8")]
+    built += [f"layout={value}" for value in LAYOUTS] + [f"values={value}" for value in VALUES]
+    built += [f"mode={value}" for value in ("forward", "backward", "dynamic", "train", "eval")]
+    built += [f"topology={value}" for value in ("chain", "deep", "in_place", "multi_result")]
+    built += [f"boundary={value}" for value in BOUNDARY_TEXT]
+    aimed = {feature for mutation in MUTATIONS.values() for feature in mutation.aims}
+    return frozenset({*built, *aimed})

@@ -112,6 +112,10 @@ class Corpus:
                 new.append(key)
         return sorted(new)
 
+    def is_new(self, key: str) -> bool:
+        """No run observed so far has shown this key."""
+        return key not in self._frequency
+
     def add(self, seed: Seed) -> bool:
         """Keep a seed, with its rarest keys. Its keys must have been observed. False when its id is known."""
         if seed.id in self._position:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from fuzzer.features.space import FeatureSpace
@@ -46,12 +46,14 @@ class Schedule:
         mutations: Sequence[str],
         seed: int,
         *,
+        askable: Collection[str] | None = None,
         targets: int = 1,
         uniform: bool = False,
         open_loop: bool = False,
     ) -> None:
         """
         Args:
+            askable: features that the engines can bring about; None for all.
             families: operator families that the catalogue offers.
             operator_keys: family → keys of its operators.
             mutations: names of the mutation operators; ``splice`` is given a donor. Empty: template programs only.
@@ -73,7 +75,7 @@ class Schedule:
         self.families = ArmSet("family", families, learning=self.learning)
         self.operators: dict[str, ArmSet] = {}  # family → arms, made at first use
         self._names = {"mutation": tuple(mutations), "family": tuple(families)}  # a resumed set may hold older arms
-        self.vectors = VectorSampler(space, self.learning)
+        self.vectors = VectorSampler(space, self.learning, askable)
         self.plateau = Plateau()
         self.blockers = Blockers()
         self.streams = Streams(seed)
@@ -266,6 +268,7 @@ class Schedule:
         families: Sequence[str],
         operator_keys: Mapping[str, Sequence[str]],
         mutations: Sequence[str],
+        askable: Collection[str] | None = None,
     ) -> Schedule:
         """The state that ``to_map`` wrote, over a catalogue that may have grown: new arms start fresh."""
         schedule = cls(
@@ -274,6 +277,7 @@ class Schedule:
             operator_keys,
             mutations,
             data["streams"]["seed"],
+            askable=askable,
             targets=data["targets"],
             uniform=data["uniform"],
             open_loop=data["open_loop"],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from fuzzer.features.space import FeatureSpace
@@ -24,12 +24,17 @@ class VectorSampler:
     Two features of one vector never contradict each other (``FeatureSpace.compatible``).
     """
 
-    def __init__(self, space: FeatureSpace, learning: bool = True) -> None:
+    def __init__(self, space: FeatureSpace, learning: bool = True, askable: Collection[str] | None = None) -> None:
+        """``askable``: features that some engine can bring about; None for all. The others are only recognised."""
         self.space = space
         sampled = [dimension for dimension in space.dimensions.values() if dimension.sampled]
         self.dimensions = ArmSet("dimension", (dimension.name for dimension in sampled), learning=learning)
         self.values = ArmSet("feature", space.features, learning=learning)
-        self._value_ids = {dimension.name: [feature.id for feature in dimension.values] for dimension in sampled}
+        self._value_ids = {
+            dimension.name: [feature.id for feature in dimension.values if askable is None or feature.id in askable]
+            for dimension in sampled
+        }
+        self._value_ids = {name: ids for name, ids in self._value_ids.items() if ids}
         self._dimension_weight = {dimension.name: dimension.weight for dimension in sampled}
         self._value_weight = {feature.id: feature.weight for feature in space.features.values()}
         self._bit = {feature: 1 << number for number, feature in enumerate(space.features)}

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from itertools import pairwise
 
 #: An outer loop nest or more of this many is "many": beyond it, more fusion is not another shape.
 _MANY = 4
@@ -162,7 +163,7 @@ def _triton_kernels(text: str) -> list[str]:
     starts = [match.start() for match in _TRITON_KERNEL.finditer(text)]
     first = text.rfind("@triton_heuristics", 0, starts[0]) if starts else -1
     edges = [first if first >= 0 else starts[0], *starts[1:], len(text)] if starts else []
-    return [text[low:high] for low, high in zip(edges, edges[1:])]
+    return [text[low:high] for low, high in pairwise(edges)]
 
 
 def _triton_class(source: str) -> str:

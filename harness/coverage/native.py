@@ -6,6 +6,7 @@ build of the library.
 
 from __future__ import annotations
 
+import atexit
 import ctypes
 import os
 import platform
@@ -28,7 +29,7 @@ _REASONS = {
 class NativeCoverage:
     """One-shot function coverage. Made once in the fork server; children inherit it by ``fork``.
 
-    A process that was armed should leave by ``os._exit`` or after ``stop()``.
+    Disarmed at a plain exit of the interpreter; children had better leave by ``os._exit``, which costs nothing.
     """
 
     name = "native"
@@ -74,6 +75,8 @@ class NativeCoverage:
         if error:
             raise Unavailable(f"the libraries' code may not be written to: {os.strerror(error)}")
         self._helper = helper
+        # Finalisation gives signals back to their default before the libraries' destructors have run.
+        atexit.register(self.stop)
         self.rss_added = max(0, _resident() - before)
 
     def mark_known(self, ids: dict[str, Iterable[int]]) -> None:

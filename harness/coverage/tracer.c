@@ -91,7 +91,8 @@ static int tracer_init(PyObject *object, PyObject *arguments, PyObject *keywords
         PyErr_SetString(PyExc_RuntimeError, "a Tracer is initialised once");
         return -1;
     }
-    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "y*w*O!", names, &self->known, &self->marks, &PyDict_Type, &bases))
+    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "y*w*O!", names, &self->known, &self->marks,
+                                     &PyDict_Type, &bases))
         return -1;
     if (self->known.len != self->marks.len) {
         PyErr_SetString(PyExc_ValueError, "known and marks differ in length");

@@ -1,0 +1,493 @@
+"""The campaign: the loop that plans, writes, runs, judges and learns, until something says stop."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from fuzzer.engines.mutate import MutationContext, mutate
+from fuzzer.engines.template import CannotWrite, TemplateEngine, Written
+from fuzzer.engines.view import ProgramView, ViewError
+from fuzzer.examine import execute
+from fuzzer.exits import UserError
+from fuzzer.features.detect import detect
+from fuzzer.features.space import FeatureSpace
+from fuzzer.finding import Finding
+from fuzzer.knowledge.operators import Operators
+from fuzzer.known_issues import KnownIssues
+from fuzzer.loop_state import LoopState, event_coverage
+from fuzzer.observation import Observation
+from fuzzer.policy.corpus import Seed
+from fuzzer.policy.known_coverage import Coverage, count
+from fuzzer.policy.plan import Outcome, Plan
+from fuzzer.policy.reward import reward
+from fuzzer.program import Program, ProgramError
+from fuzzer.signature import signature
+from fuzzer.statistics import statistics
+from fuzzer.store.corpus_files import CorpusFiles
+from fuzzer.store.directory import CampaignDirectory
+from fuzzer.store.findings import FindingStore
+from fuzzer.store.journal import Journal, Snapshot
+from fuzzer.store.stats import Events, StatsFiles
+from fuzzer.triage import Origin, Triaged, triage
+from fuzzer.verdict import Kind, Verdict
+from fuzzer.worker import Target, Worker, WorkerLost, WorkerOptions
+
+#: Run once on every fork server before anything counts: what importing, warming and any trivial program cover.
+CALIBRATION = """import torch
+
+META = {"mode": "backward"}
+
+
+def build_inputs():
+    return torch.ones(5, 7, requires_grad=True), torch.ones(5, 7)
+
+
+def fn(a, b):
+    return (torch.sin(a) + b).sum(dim=1)
+"""
+
+_SNAPSHOT_SECONDS = 60.0
+_STATS_SECONDS = 5.0
+_TRIAGE_SHARE = 0.4  # of all working time; suspects beyond wait, so that a flood of them cannot starve fuzzing
+_RECYCLE_PROGRAMS = 3000
+_RECYCLE_RSS = 850 << 20
+_DRAIN_SECONDS = 6.0
+_LOST_IN_A_ROW = 5  # servers lost without one program in between: the machine or the target is broken
+
+
+@dataclass(frozen=True)
+class CampaignOptions:
+    """What a person chose on the command line; written to ``campaign.toml``."""
+
+    seed: int = 0
+    workers: int = 1
+    targets: tuple[Target, ...] = (Target(),)
+    plant: str = ""
+    coverage: tuple[str, ...] = ("native", "python", "events")
+    max_seconds: float = 0.0  # 0: no limit
+    max_execs: int = 0
+    stop_on_plateau: bool = False
+    exit_on_finding: bool = False
+    no_clock: bool = False
+    limits: dict[str, Any] = field(default_factory=dict)
+    confirmations: int = 3
+
+
+class Campaign:
+    """One run of a campaign directory. Owns workers, journal and files; decisions are taken by ``LoopState``."""
+
+    def __init__(
+        self,
+        directory: CampaignDirectory,
+        options: CampaignOptions,
+        operators: Operators,
+        known_issues: KnownIssues,
+        report: Callable[[str, str], None] = lambda kind, text: None,
+    ) -> None:
+        self.directory = directory
+        self.options = options
+        self.state = LoopState(operators, FeatureSpace.load(), options.seed)
+        self.engine = TemplateEngine(operators)
+        self.known_issues = known_issues
+        self.report = report
+        self.journal = Journal(directory.journal)
+        self.snapshot = Snapshot(directory.snapshot)
+        self.corpus_files = CorpusFiles(directory.corpus)
+        self.findings = FindingStore(directory)
+        self.stats_files = StatsFiles(directory)
+        self.events = Events(directory.events)
+        self.workers: list[Worker] = []
+        self.stop_reason = ""
+        self.base_time = 0.0
+        self.started = time.monotonic()
+        self.runs_before = 0
+        self._fresh: list[Coverage] = []  # new coverage in order; each worker is told what it has not seen
+        self._told: dict[int, tuple[int, int]] = {}  # worker → (restarts, position in _fresh)
+        self._stop = asyncio.Event()
+        self._triaging: set[str] = set()
+        self._last_snapshot = 0.0
+
+    # -- life -----------------------------------------------------------------------------------------------------
+
+    def recover(self) -> int:
+        """Snapshot plus later records of the journal. Returns the number of runs recovered."""
+        offset = 0
+        loaded = self.snapshot.read(self.journal.size)
+        if loaded is not None:
+            try:
+                self.state.restore(loaded[0])
+                offset = loaded[1]
+            except (KeyError, TypeError, ValueError) as error:
+                self.note("warning", f"the snapshot is of another version ({error!r}); replaying the whole journal")
+                self.state = LoopState(self.state.operators, self.state.space, self.options.seed)
+        for _after, record in self.journal.replay(offset):
+            self.state.apply(record)
+        for warning in (*self.journal.warnings, *self.snapshot.warnings, *self.corpus_files.warnings):
+            self.note("warning", warning)
+        self.base_time = self.state.counters.run_time
+        self.runs_before = self.state.counters.runs
+        return self.state.counters.runs
+
+    async def run(self) -> str:
+        """Run until something says stop; returns the reason. Workers are gone and files complete afterwards."""
+        self.started = time.monotonic()
+        self._last_snapshot = self.started
+        try:
+            await self._start_workers()
+            loops = [asyncio.create_task(self._work(worker)) for worker in self.workers]
+            keeper = asyncio.create_task(self._keep_house())
+            try:
+                await self._wait(loops)
+            finally:
+                keeper.cancel()
+                for task in loops:
+                    task.cancel()
+                await asyncio.gather(keeper, *loops, return_exceptions=True)
+        finally:
+            await asyncio.gather(*(worker.kill() for worker in self.workers), return_exceptions=True)
+            self._finish()
+        return self.stop_reason
+
+    async def _wait(self, loops: list[asyncio.Task[None]]) -> None:
+        stopping = asyncio.create_task(self._stop.wait())
+        done, _pending = await asyncio.wait([stopping, *loops], return_when=asyncio.FIRST_COMPLETED)
+        failed = [task for task in done if task is not stopping and task.exception() is not None]
+        if failed:
+            stopping.cancel()
+            raise failed[0].exception()  # type: ignore[misc]
+        # Drain: programs in flight may end, their results no longer become findings.
+        await asyncio.wait(loops, timeout=_DRAIN_SECONDS)
+        stopping.cancel()
+
+    def stop(self, reason: str) -> None:
+        """Ask for a drained end. The first reason counts."""
+        if not self.stop_reason:
+            self.stop_reason = reason
+            self.note("stop", reason)
+        self._stop.set()
+
+    @property
+    def stopping(self) -> bool:
+        return self._stop.is_set()
+
+    @property
+    def elapsed(self) -> float:
+        """Wall seconds of the campaign, over all its runs."""
+        return self.base_time + time.monotonic() - self.started
+
+    async def _start_workers(self) -> None:
+        options = self.options
+        for number in range(options.workers):
+            target = options.targets[number % len(options.targets)]
+            plain = WorkerOptions(options.coverage, options.plant or None, options.limits)
+            self.workers.append(Worker(target, self.directory.worker_tmp(number), plain))
+
+        async def start(number: int, worker: Worker) -> None:
+            await worker.start(lambda line: self.note("worker", f"worker {number}: {line}"))
+            await self._calibrate(worker)
+
+        results = await asyncio.gather(*(start(n, w) for n, w in enumerate(self.workers)), return_exceptions=True)
+        for result in results:
+            if isinstance(result, BaseException):
+                raise result
+
+    async def _calibrate(self, worker: Worker) -> None:
+        """Run the calibration program twice; what it covers is known to the server and counted nowhere."""
+        for _ in range(2):
+            await worker.execute(Program.parse(CALIBRATION, "<calibration>"))
+        await worker.mark_known(self.state.known.as_delta())
+        self._told[id(worker)] = (worker.restarts, len(self._fresh))
+
+    def _finish(self) -> None:
+        self._save_snapshot()
+        self._write_stats()
+        self.journal.close()
+
+    # -- the loop -------------------------------------------------------------------------------------------------
+
+    async def _work(self, worker: Worker) -> None:
+        lost = 0
+        while not self.stopping:
+            await self._wait_for_disk()
+            plan = self._record_plan()
+            try:
+                written = await self._write(plan, worker)
+                if written is None:
+                    continue
+                await self._tell(worker)
+                observation, verdict = await execute(worker, written.program)
+            except WorkerLost:
+                lost += 1
+                if lost >= _LOST_IN_A_ROW:
+                    raise UserError(f"the fork server of {worker.target.python} died {lost} times in a row") from None
+                continue
+            lost = 0
+            if self.stopping:
+                return
+            triaged = await self._consider(worker, plan, written, observation, verdict)
+            if self.stopping and triaged is None and verdict.is_suspect:
+                return
+            self._digest(plan, written, observation, verdict, triaged)
+            await self._recycle(worker)
+
+    def _record_plan(self) -> Plan:
+        plan = self.state.plan()
+        self.journal.append({"t": "plan"})
+        return plan
+
+    async def _write(self, plan: Plan, worker: Worker) -> Written | None:
+        """A program for the plan; None when no engine could make one (recorded, so that its arms learn)."""
+        try:
+            if plan.engine == "mutate":
+                return self._mutate(plan)
+            return await self.engine.write(plan, self.state.schedule.choose_operators, worker)
+        except (CannotWrite, ProgramError) as error:
+            outcome = Outcome(plan, Kind.INVALID.value, 0.0, 0.1)
+            self._append({"t": "unwritten", "outcome": outcome.to_map(), "why": str(error)[:200]})
+            return None
+
+    def _mutate(self, plan: Plan) -> Written:
+        seed = self._program(plan.seed)
+        donor = None
+        if plan.donor:
+            with contextlib.suppress(ViewError):
+                donor = ProgramView.of(self._program(plan.donor))
+        context = MutationContext(random.Random(plan.random), self.state.operators, donor, plan.features)
+        child = mutate(seed, plan.operator, context)
+        if child is None:
+            raise CannotWrite(f"{plan.operator} does not apply to {plan.seed}")
+        return Written(child, ())
+
+    def _program(self, seed_id: str) -> Program:
+        stored = self.corpus_files.read(seed_id)
+        if stored is None:
+            raise CannotWrite(f"seed {seed_id} is not on disk")
+        return Program.parse(stored["text"], seed_id)
+
+    async def _tell(self, worker: Worker) -> None:
+        """Disarm in this server what the others found since."""
+        restarts, position = self._told.get(id(worker), (-1, 0))
+        if restarts != worker.restarts:
+            await worker.mark_known(self.state.known.as_delta())
+        else:
+            for fresh in self._fresh[position:]:
+                await worker.mark_known(fresh)
+        self._told[id(worker)] = (worker.restarts, len(self._fresh))
+
+    async def _recycle(self, worker: Worker) -> None:
+        if worker.programs >= _RECYCLE_PROGRAMS or worker.server_rss > _RECYCLE_RSS:
+            self.note("worker", f"recycling a fork server after {worker.programs} programs")
+            await worker.stop()
+            await worker.start()
+            worker.restarts += 1
+            await self._calibrate(worker)
+
+    async def _wait_for_disk(self) -> None:
+        said = False
+        while self.directory.disk_state() == "full" and not self.stopping:
+            if not said:
+                self.note("warning", "the disk is full: paused until there is room")
+                said = True
+            with contextlib.suppress(asyncio.TimeoutError):
+                await asyncio.wait_for(self._stop.wait(), 5.0)
+
+    # -- suspects ---------------------------------------------------------------------------------------------------
+
+    async def _consider(
+        self, worker: Worker, plan: Plan, written: Written, observation: Observation, verdict: Verdict
+    ) -> Triaged | None:
+        """Triage a suspect of a bucket not seen before; None where there is nothing to triage (or no time)."""
+        if not verdict.is_suspect:
+            return None
+        major = signature(verdict, observation).major
+        bucket = self.state.buckets.get(major)
+        if bucket is not None and (bucket.state != "new" or major in self._triaging):
+            self._append({"t": "bucket", "major": major, "at": self.elapsed})
+            if bucket.finding and self.directory.disk_state() == "ok":
+                with contextlib.suppress(UserError):
+                    self.findings.add_duplicate(bucket.finding, written.program.text)
+            return None
+        counters = self.state.counters
+        working = max(60.0, self.elapsed * len(self.workers))
+        if counters.triage_seconds > _TRIAGE_SHARE * working and self.elapsed > 120.0:
+            self._append({"t": "bucket", "major": major, "at": self.elapsed})
+            return None
+        self._triaging.add(major)
+        try:
+            return await self._triage(worker, plan, written, observation, verdict, major)
+        finally:
+            self._triaging.discard(major)
+
+    async def _triage(
+        self, worker: Worker, plan: Plan, written: Written, observation: Observation, verdict: Verdict, major: str
+    ) -> Triaged | None:
+        started = time.monotonic()
+        origin = Origin(plan.number, self.elapsed, written_by(plan), (plan.seed, plan.donor) if plan.seed else ())
+        folder = worker.folder / "confirm"
+        try:
+            triaged = await triage(
+                worker, written.program, observation, verdict, folder, self.known_issues, origin,
+                self.options.confirmations,
+            )  # fmt: skip
+        except WorkerLost:
+            return None
+        self.state.counters.triage_seconds += time.monotonic() - started
+        if self.stopping and triaged.state != "dismissed":
+            return None  # processes may have been killed under us: what shows now is no evidence
+        record: dict[str, Any] = {"t": "bucket", "major": major, "state": triaged.state, "at": self.elapsed}
+        if triaged.finding is not None:
+            record["finding"] = triaged.finding.signature.major
+            record["new"] = self._keep(triaged.finding, triaged)
+        self._append(record)
+        return triaged if record.get("new") or triaged.state == "dismissed" else None
+
+    def _keep(self, finding: Finding, triaged: Triaged) -> bool:
+        """Store a finding; False when one of its major signature is there already."""
+        if self.findings.get(finding.signature.major) is not None:
+            self.findings.add_duplicate(finding.signature.major, finding.text)
+            return False
+        folder = self.findings.save(finding, triaged.logs)
+        what = triaged.state if triaged.state != "confirmed" else "FOUND"
+        self.note("finding", f"{what}: {finding.kind.value} — {finding.reason[:120]} → {folder.name}")
+        if self.options.exit_on_finding and triaged.state == "confirmed":
+            self.stop("finding")
+        return True
+
+    # -- learning ---------------------------------------------------------------------------------------------------
+
+    def _digest(
+        self, plan: Plan, written: Written, observation: Observation, verdict: Verdict, triaged: Triaged | None
+    ) -> None:
+        """Turn one execution into records: run, and perhaps seed."""
+        state, program = self.state, written.program
+        valid = is_valid(observation)
+        realised = detect(program, observation, state.family_of, state.space)
+        events, keys = event_coverage(observation.raw.get("counters", {}), observation.raw.get("kernels", ()))
+        fresh = state.known.absorb({**observation.coverage, **events})
+        if fresh:
+            self._fresh.append({domain: files for domain, files in fresh.items() if domain != "events"})
+        packets = sorted({".".join(name.split(".")[:2]) for name in observation.operators})
+        keys += [f"ops:{name}" for name in packets]
+        new_pairs = state.pairs.absorb(realised) if valid else []
+        new = count(fresh) | ({"pairs": len(new_pairs)} if new_pairs else {})
+        news = triaged is not None and triaged.state == "confirmed"
+        judged = triaged.verdict if triaged is not None else verdict
+        totals = state.known.totals | {"pairs": state.pairs.total}
+        outcome = Outcome(
+            plan=plan,
+            kind=judged.kind.value,
+            reward=reward(judged.kind, news, new, totals, state.counters.runs + 1),
+            cost=1.0 if self.options.no_clock else max(0.05, observation.seconds),
+            realised=realised,
+            operators=written.operators,
+            new_coverage=new,
+            new_finding=news,
+            program=program.id,
+            bucket=signature(verdict, observation).major if verdict.is_suspect else "",
+            species=tuple(observation.raw.get("kernels", ()))[:16],
+        )
+        keep = valid and judged.kind not in (Kind.FLAKY, Kind.HARNESS_ERROR) and self._is_interesting(fresh, keys, news)
+        if keep:
+            self._store_seed(program, realised)
+        self._append(
+            {
+                "t": "run",
+                "n": plan.number,
+                "program": program.id,
+                "valid": valid,
+                "at": self.elapsed,
+                "seconds": observation.seconds,
+                "outcome": outcome.to_map(),
+                "coverage": fresh,
+                "keys": keys,
+                "ops": packets,
+            }
+        )
+        if keep:
+            seed = Seed(
+                id=program.id,
+                parents=tuple(name for name in (plan.seed, plan.donor) if name),
+                engine=written_by(plan),
+                features=realised,
+                operators=written.operators,
+                keys=tuple(keys + new_pairs),
+                first=sum(number for domain, number in new.items() if domain in ("native", "python")),
+                seconds=observation.seconds,
+                added=plan.number,
+            )
+            self._append({"t": "seed", "seed": seed.to_map()})
+        if verdict.kind is Kind.HARNESS_ERROR:
+            self.note("warning", f"harness error: {verdict.reason[:160]}")
+        limit = self.options.max_execs
+        if limit and state.counters.runs - self.runs_before >= limit:
+            self.stop("max-execs")
+        if self.options.stop_on_plateau and state.schedule.plateau.reached:
+            self.stop("plateau")
+
+    def _is_interesting(self, fresh: Coverage, keys: list[str], news: bool) -> bool:
+        """Worth keeping: it reached code or a kernel class that nothing reached before, or it failed in a new way."""
+        frequency = self.state.corpus
+        return news or bool(fresh) or any(frequency.is_new(key) for key in keys)
+
+    def _store_seed(self, program: Program, realised: frozenset[str]) -> None:
+        seed = {"text": program.text, "meta": program.meta, "features": sorted(realised)}
+        self.corpus_files.add({**seed, "parents": list(program.meta.get("parents", []))})
+
+    def _append(self, record: dict[str, Any]) -> None:
+        self.journal.append(record)
+        self.state.apply(record)
+
+    # -- housekeeping -------------------------------------------------------------------------------------------------
+
+    async def _keep_house(self) -> None:
+        """Statistics, snapshot, STOP file and time limits, while the workers work."""
+        written = 0.0
+        while True:
+            await asyncio.sleep(0.5)
+            now = time.monotonic()
+            reason = self.directory.stop_requested()
+            if reason:
+                self.stop(f"STOP file: {reason}")
+            if self.options.max_seconds and now - self.started > self.options.max_seconds:
+                self.stop("max-time")
+            if now - written > _STATS_SECONDS:
+                written = now
+                self._write_stats()
+            if now - self._last_snapshot > _SNAPSHOT_SECONDS:
+                self._save_snapshot()
+
+    def _save_snapshot(self) -> None:
+        self._last_snapshot = time.monotonic()
+        self.snapshot.write(self.state.to_map(), self.journal.size)
+
+    def _write_stats(self) -> None:
+        values = statistics(self)
+        self.stats_files.write(values)
+        self.stats_files.plot(values)
+
+    def note(self, kind: str, text: str) -> None:
+        """One line for the screen and the event log."""
+        self.events.append(time.time(), kind, text)
+        self.report(kind, text)
+
+
+def written_by(plan: Plan) -> str:
+    return f"mutate:{plan.operator}" if plan.engine == "mutate" else plan.engine
+
+
+def is_valid(observation: Observation) -> bool:
+    """Eager execution accepted the program."""
+    stage = observation.stage("eager")
+    if stage is None or stage.fault is not None or observation.fault("build") or observation.fault("eager_backward"):
+        return False
+    return not (observation.end.how != "done" and observation.end.stage in ("build", "eager", "eager_backward"))
+
+
+__all__ = ["CALIBRATION", "Campaign", "CampaignOptions", "Path", "is_valid"]

@@ -1,0 +1,169 @@
+"""``eddy fuzz``: start or resume a campaign."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import json
+import os
+import secrets
+import signal
+import sys
+from pathlib import Path
+from typing import Any
+
+from fuzzer import __version__
+from fuzzer.campaign import Campaign, CampaignOptions
+from fuzzer.cli import common
+from fuzzer.exits import Exit, UserError
+from fuzzer.known_issues import KnownIssues
+from fuzzer.screen import Screen, plain_line
+from fuzzer.store.directory import CampaignDirectory
+from fuzzer.store.stats import read_status
+from fuzzer.worker import Target
+
+
+def add(parsers: Any) -> None:
+    parser = parsers.add_parser("fuzz", help="run a campaign", description="Run a campaign in DIR, or resume it.")
+    parser.add_argument("dir", metavar="DIR")
+    parser.add_argument("--resume", action="store_true", help="continue the campaign that DIR holds")
+    parser.add_argument("--resume-or-new", action="store_true", help="continue if DIR holds a campaign, else start one")
+    parser.add_argument("--max-time", type=common.duration, metavar="TIME", help="stop after TIME (30s, 10m, 8h)")
+    parser.add_argument("--max-execs", type=int, default=0, metavar="N", help="stop after N programs")
+    parser.add_argument("--stop-on-plateau", action="store_true", help="stop when nothing new is found any more")
+    parser.add_argument("--exit-on-finding", action="store_true", help="stop at the first confirmed finding, exit 77")
+    parser.add_argument("--workers", type=int, metavar="N", help="fork servers (default: one a core, at most 8)")
+    parser.add_argument("--seed", type=int, metavar="N", help="random seed (default: drawn, and written down)")
+    parser.add_argument("--no-clock", action="store_true", help="ignore time in decisions: same seed, same sequence")
+    parser.add_argument("--plant", choices=("relu", "log1p"), help="plant a bug in the target's children (self-test)")
+    common.add_target_options(parser)
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    if args.workers is not None and not 1 <= args.workers <= 512:
+        raise UserError(f"--workers {args.workers}: give a number from 1 to 512")
+    common.require_compiler()
+    directory, resuming = _directory(args)
+    with directory.lock():
+        directory.start()
+        screen = Screen(quiet=args.json)
+        campaign = Campaign(directory, _options(directory), common.load_operators(), KnownIssues.load(), screen.note)
+        if resuming:
+            runs = campaign.recover()
+            campaign.note("resume", f"{runs} programs, {len(campaign.state.corpus)} seeds, torn tail dropped if any")
+        _override(campaign, args)
+        reason = asyncio.run(_drive(campaign, screen))
+    _say_end(campaign, reason, args.json)
+    return _exit_code(reason)
+
+
+def _directory(args: argparse.Namespace) -> tuple[CampaignDirectory, bool]:
+    exists = (Path(args.dir) / "campaign.toml").exists()
+    if args.resume or (args.resume_or_new and exists):
+        return CampaignDirectory.open(args.dir), True
+    seed = secrets.randbelow(2**31) if args.seed is None else args.seed
+    chosen = common.targets(args)
+    config: dict[str, Any] = {
+        "eddy": __version__,
+        "seed": seed,
+        "workers": args.workers or min(8, os.cpu_count() or 1),
+        "targets": [target.python for target in chosen],
+        "device": args.device,
+        "no_clock": args.no_clock,
+    }
+    if args.plant:
+        config["plant"] = args.plant
+    return CampaignDirectory.create(args.dir, config), False
+
+
+def _options(directory: CampaignDirectory) -> CampaignOptions:
+    config = directory.config
+    try:
+        chosen = tuple(Target(str(python), str(config.get("device", "cpu"))) for python in config["targets"])
+        return CampaignOptions(
+            seed=int(config["seed"]),
+            workers=int(config["workers"]),
+            targets=chosen,
+            plant=str(config.get("plant", "")),
+            no_clock=bool(config.get("no_clock", False)),
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise UserError(
+            f"{directory.config_file}: {error!r} is missing or of the wrong type; mend that line", Exit.DIRECTORY
+        ) from None
+
+
+def _override(campaign: Campaign, args: argparse.Namespace) -> None:
+    """What concerns this run only, and what a person may change on resuming."""
+    from dataclasses import replace
+
+    changes: dict[str, Any] = {
+        "max_seconds": args.max_time or 0.0,
+        "max_execs": args.max_execs,
+        "stop_on_plateau": args.stop_on_plateau,
+        "exit_on_finding": args.exit_on_finding,
+    }
+    if args.workers:
+        changes["workers"] = args.workers
+    if args.target:
+        changes["targets"] = common.targets(args)
+    campaign.options = replace(campaign.options, **changes)
+
+
+async def _drive(campaign: Campaign, screen: Screen) -> str:
+    loop = asyncio.get_running_loop()
+    presses = 0
+
+    def interrupted(name: str) -> None:
+        nonlocal presses
+        presses += 1
+        if presses == 1:
+            campaign.stop(name)
+        else:
+            for task in asyncio.all_tasks(loop):
+                task.cancel()
+
+    for number, name in ((signal.SIGINT, "interrupt"), (signal.SIGTERM, "terminate")):
+        loop.add_signal_handler(number, interrupted, name)
+
+    async def show() -> None:
+        while True:
+            screen.refresh()
+            await asyncio.sleep(1.0)
+
+    screen.open(campaign)
+    showing = asyncio.create_task(show())
+    try:
+        return await campaign.run()
+    except asyncio.CancelledError:
+        campaign.stop_reason = campaign.stop_reason + " (killed)"
+        return campaign.stop_reason
+    finally:
+        showing.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await showing
+        screen.close()
+
+
+def _say_end(campaign: Campaign, reason: str, as_json: bool) -> None:
+    if as_json:
+        print(json.dumps(read_status(campaign.directory)))
+        return
+    here = campaign.directory.path
+    print(f"\n{plain_line(campaign)}", file=sys.stderr)
+    print(f"Stopped: {reason}. Findings, one folder each: {campaign.directory.findings}", file=sys.stderr)
+    for finding in campaign.findings.load_all():
+        folder = campaign.findings.folder(finding)
+        label = (finding.debatable and "debatable") or finding.state.value
+        print(f"  {label:10} {finding.kind.value:15} {folder.name if folder else ''}", file=sys.stderr)
+    print(f"Resume: eddy fuzz {here} --resume      Look: eddy status {here}", file=sys.stderr)
+
+
+def _exit_code(reason: str) -> int:
+    if reason == "finding":
+        return Exit.FINDING
+    if "(killed)" in reason:
+        return Exit.ABORTED
+    return Exit.INTERRUPTED if reason == "interrupt" else Exit.DONE

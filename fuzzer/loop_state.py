@@ -1,0 +1,207 @@
+"""Everything the loop knows, as one object that is a pure fold over the journal.
+
+``apply`` is the only way to change it while running *and* while resuming: a resumed campaign is the snapshot plus the
+journal's later records, put through the same code.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from fuzzer.engines.mutate import MUTATIONS
+from fuzzer.engines.wishes import askable
+from fuzzer.features.space import FeatureSpace
+from fuzzer.knowledge.operators import Operators
+from fuzzer.policy.combinations import Combinations
+from fuzzer.policy.corpus import Corpus, Seed
+from fuzzer.policy.known_coverage import Coverage, KnownCoverage
+from fuzzer.policy.plan import Outcome, Plan
+from fuzzer.policy.schedule import Schedule
+
+#: Operator families that are never chosen on purpose: their results are undefined.
+_UNDEFINED_FAMILIES = frozenset({"uninitialised"})
+
+
+@dataclass
+class Bucket:
+    """All suspects of one major signature. ``state``: new | confirmed | debatable | flaky | dismissed | known."""
+
+    state: str = "new"
+    count: int = 0
+    finding: str = ""  # major signature of the finding it led to (after reduction)
+
+
+@dataclass
+class Counters:
+    """Numbers of the whole campaign, over all its runs."""
+
+    runs: int = 0
+    valid: int = 0
+    refused: int = 0  # eager refuses, compiled accepts: valid programs for the oracle, counted apart
+    invalid: int = 0
+    harness_errors: int = 0
+    suspects: int = 0
+    dismissed: int = 0
+    unwritten: int = 0  # plans that no engine could turn into a program
+    asked: int = 0  # features asked of programs, and how many were realised
+    realised: int = 0
+    seconds: float = 0.0  # of all executions
+    triage_seconds: float = 0.0
+    run_time: float = 0.0  # wall time of earlier runs and of this one, up to the last record
+    last_find: float = 0.0  # wall time (of the campaign) at which coverage last grew
+    last_crash: float = 0.0
+    kinds: dict[str, int] = field(default_factory=dict)
+    findings: dict[str, int] = field(default_factory=dict)  # state → number
+
+
+class LoopState:
+    """Schedule, corpus, coverage, buckets, counters."""
+
+    def __init__(self, operators: Operators, space: FeatureSpace, seed: int, *, targets: int = 1) -> None:
+        self.operators = operators
+        self.space = space
+        families = {
+            family: [operator.key for operator in members]
+            for family, members in sorted(operators.by_family.items())
+            if family not in _UNDEFINED_FAMILIES
+        }
+        self._arms = (list(families), families, sorted(MUTATIONS))
+        self.schedule = Schedule(space, *self._arms, seed, askable=askable(), targets=targets)
+        self.corpus = Corpus()
+        self.known = KnownCoverage()
+        self.pairs = Combinations(space.features)
+        self.counters = Counters()
+        self.executed: set[str] = set()  # dispatched operators, "aten.add"
+        self.used: set[str] = set()  # catalogue operators
+        self.buckets: dict[str, Bucket] = {}
+        self.per_engine: dict[str, list[int]] = {}  # engine → [runs, valid, asked, realised]
+
+    # -- journal records ------------------------------------------------------------------------------------------
+
+    def plan(self) -> Plan:
+        """Make the next plan (record ``plan``)."""
+        return self.schedule.next(self.corpus)
+
+    def apply(self, record: Mapping[str, Any]) -> None:
+        """Take in one record of the journal. Unknown types are skipped: they are of a newer Eddy."""
+        kind = record.get("t")
+        if kind == "plan":
+            self.plan()
+        elif kind == "run":
+            self._apply_run(record)
+        elif kind == "seed":
+            self.corpus.add(Seed.from_map(record["seed"]))
+        elif kind == "bucket":
+            self._apply_bucket(record)
+        elif kind == "unwritten":
+            self.counters.unwritten += 1
+            self.schedule.learn(Outcome.from_map(record["outcome"]))
+
+    def _apply_run(self, record: Mapping[str, Any]) -> None:
+        counters = self.counters
+        outcome = Outcome.from_map(record["outcome"])
+        counters.runs += 1
+        counters.kinds[outcome.kind] = counters.kinds.get(outcome.kind, 0) + 1
+        valid = bool(record["valid"])
+        counters.valid += valid
+        counters.invalid += outcome.kind == "invalid"
+        counters.refused += outcome.kind == "missing_check"
+        counters.harness_errors += outcome.kind == "harness_error"
+        counters.seconds += record["seconds"]
+        counters.triage_seconds += record.get("triage", 0.0)
+        counters.run_time = max(counters.run_time, record["at"])
+        self.known.absorb(record.get("coverage", {}))
+        if outcome.new_coverage:
+            counters.last_find = record["at"]
+        if valid:
+            self.pairs.absorb(outcome.realised)
+            self.corpus.observe(record.get("keys", ()))
+            self.executed.update(record.get("ops", ()))
+            self.used.update(outcome.operators)
+        asked = outcome.plan.features
+        realised = sum(feature in outcome.realised for feature in asked)
+        counters.asked += len(asked)
+        counters.realised += realised
+        engine = self.per_engine.setdefault(outcome.plan.engine, [0, 0, 0, 0])
+        for position, amount in enumerate((1, valid, len(asked), realised)):
+            engine[position] += amount
+        self.schedule.learn(outcome)
+
+    def _apply_bucket(self, record: Mapping[str, Any]) -> None:
+        bucket = self.buckets.setdefault(record["major"], Bucket())
+        bucket.count += record.get("count", 1)
+        state = record.get("state", bucket.state)
+        if state != bucket.state:
+            findings = self.counters.findings
+            if record.get("new"):
+                findings[state] = findings.get(state, 0) + 1
+                self.counters.last_crash = record.get("at", self.counters.last_crash)
+            self.counters.dismissed += state == "dismissed"
+            bucket.state = state
+        bucket.finding = record.get("finding", bucket.finding)
+        self.counters.suspects += record.get("count", 1)
+
+    # -- questions ------------------------------------------------------------------------------------------------
+
+    @property
+    def valid_rate(self) -> float:
+        return self.counters.valid / max(1, self.counters.runs)
+
+    @property
+    def conformity(self) -> float:
+        return self.counters.realised / max(1, self.counters.asked)
+
+    def family_of(self, aten: str) -> str:
+        return self.operators.family_of_aten(aten)
+
+    # -- snapshot ---------------------------------------------------------------------------------------------------
+
+    def to_map(self) -> dict[str, Any]:
+        return {
+            "schedule": self.schedule.to_map(),
+            "corpus": self.corpus.to_map(),
+            "known": self.known.to_map(),
+            "pairs": self.pairs.to_map(),
+            "counters": {name: getattr(self.counters, name) for name in self.counters.__dataclass_fields__},
+            "executed": sorted(self.executed),
+            "used": sorted(self.used),
+            "buckets": {major: [b.state, b.count, b.finding] for major, b in self.buckets.items()},
+            "per_engine": self.per_engine,
+        }
+
+    def restore(self, data: Mapping[str, Any]) -> None:
+        """Take the state that ``to_map`` wrote; knowledge may have grown since."""
+        self.schedule = Schedule.from_map(data["schedule"], self.space, *self._arms, askable=askable())
+        self.corpus = Corpus.from_map(data["corpus"])
+        self.known = KnownCoverage.from_map(data["known"])
+        if data["pairs"]["features"] == self.pairs.features:
+            self.pairs = Combinations.from_map(data["pairs"])
+        fields = self.counters.__dataclass_fields__
+        self.counters = Counters(**{name: value for name, value in data["counters"].items() if name in fields})
+        self.executed = set(data["executed"])
+        self.used = set(data["used"])
+        self.buckets = {major: Bucket(*parts) for major, parts in data["buckets"].items()}
+        self.per_engine = {engine: list(numbers) for engine, numbers in data["per_engine"].items()}
+
+
+def event_coverage(counters: Mapping[str, int], kernels: Iterable[str]) -> tuple[Coverage, list[str]]:
+    """Compiler events as coverage ids, and as the corpus's always-observable keys.
+
+    A counter counts by the power of two of its value (one fusion, two, four, …), as AFL buckets hit counts.
+    """
+    files: dict[str, set[int]] = {"counter": set(), "kernel": set()}
+    keys = []
+    for name, value in counters.items():
+        if value <= 0:
+            continue
+        text = f"{name}~{int(value).bit_length()}"
+        files["counter"].add(zlib.crc32(text.encode()))
+        keys.append(f"events:{text}")
+    for kernel in kernels:
+        files["kernel"].add(zlib.crc32(kernel.encode()))
+        keys.append(f"kernels:{kernel}")
+    found = {file: sorted(ids) for file, ids in files.items() if ids}
+    return ({"events": found} if found else {}), sorted(set(keys))
