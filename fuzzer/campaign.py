@@ -8,7 +8,6 @@ import random
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from fuzzer.engines.mutate import MutationContext, mutate
@@ -19,6 +18,7 @@ from fuzzer.exits import UserError
 from fuzzer.features.detect import detect
 from fuzzer.features.space import FeatureSpace
 from fuzzer.finding import Finding
+from fuzzer.fleet import Fleet
 from fuzzer.knowledge.operators import Operators
 from fuzzer.known_issues import KnownIssues
 from fuzzer.loop_state import LoopState, event_coverage
@@ -37,29 +37,14 @@ from fuzzer.store.journal import Journal, Snapshot
 from fuzzer.store.stats import Events, StatsFiles
 from fuzzer.triage import Origin, Triaged, triage
 from fuzzer.verdict import Kind, Verdict
-from fuzzer.worker import Target, Worker, WorkerLost, WorkerOptions
-
-#: Run once on every fork server before anything counts: what importing, warming and any trivial program cover.
-CALIBRATION = """import torch
-
-META = {"mode": "backward"}
-
-
-def build_inputs():
-    return torch.ones(5, 7, requires_grad=True), torch.ones(5, 7)
-
-
-def fn(a, b):
-    return (torch.sin(a) + b).sum(dim=1)
-"""
+from fuzzer.worker import Target, TargetRefused, Worker, WorkerLost, WorkerOptions
 
 _SNAPSHOT_SECONDS = 60.0
 _STATS_SECONDS = 5.0
 _TRIAGE_SHARE = 0.4  # of all working time; suspects beyond wait, so that a flood of them cannot starve fuzzing
-_RECYCLE_PROGRAMS = 3000
-_RECYCLE_RSS = 850 << 20
+_TRIAGE_START = 120.0  # seconds of every worker that count as worked from the start, so that the first need not wait
+_TRIAGE_PROGRAMS = 10.0  # without the clock a triage counts as so many programs
 _DRAIN_SECONDS = 6.0
-_LOST_IN_A_ROW = 5  # servers lost without one program in between: the machine or the target is broken
 
 
 @dataclass(frozen=True)
@@ -103,13 +88,14 @@ class Campaign:
         self.findings = FindingStore(directory)
         self.stats_files = StatsFiles(directory)
         self.events = Events(directory.events)
-        self.workers: list[Worker] = []
+        plain = WorkerOptions(options.coverage, options.plant or None, options.limits)
+        self.fleet = Fleet(
+            directory, options.targets, options.workers, plain, lambda: self.state.known.as_delta(), self.note
+        )
         self.stop_reason = ""
         self.base_time = 0.0
         self.started = time.monotonic()
         self.runs_before = 0
-        self._fresh: list[Coverage] = []  # new coverage in order; each worker is told what it has not seen
-        self._told: dict[int, tuple[int, int]] = {}  # worker → (restarts, position in _fresh)
         self._stop = asyncio.Event()
         self._triaging: set[str] = set()
         self._last_snapshot = 0.0
@@ -139,32 +125,30 @@ class Campaign:
         """Run until something says stop; returns the reason. Workers are gone and files complete afterwards."""
         self.started = time.monotonic()
         self._last_snapshot = self.started
+        keeper = asyncio.create_task(self._keep_house())
+        loops: list[asyncio.Task[None]] = []
         try:
-            await self._start_workers()
-            loops = [asyncio.create_task(self._work(worker)) for worker in self.workers]
-            keeper = asyncio.create_task(self._keep_house())
-            try:
-                await self._wait(loops)
-            finally:
-                keeper.cancel()
-                for task in loops:
-                    task.cancel()
-                await asyncio.gather(keeper, *loops, return_exceptions=True)
+            if await self.fleet.start(self._stop):
+                loops = [asyncio.create_task(self._work(worker)) for worker in self.fleet.workers]
+                await self._wait([keeper, *loops], loops)
         finally:
-            await asyncio.gather(*(worker.kill() for worker in self.workers), return_exceptions=True)
+            for task in (keeper, *loops):
+                task.cancel()
+            await asyncio.gather(keeper, *loops, return_exceptions=True)
+            await self.fleet.kill()
             self._finish()
         return self.stop_reason
 
-    async def _wait(self, loops: list[asyncio.Task[None]]) -> None:
+    async def _wait(self, watched: list[asyncio.Task[None]], loops: list[asyncio.Task[None]]) -> None:
         stopping = asyncio.create_task(self._stop.wait())
-        done, _pending = await asyncio.wait([stopping, *loops], return_when=asyncio.FIRST_COMPLETED)
-        failed = [task for task in done if task is not stopping and task.exception() is not None]
-        if failed:
-            stopping.cancel()
-            raise failed[0].exception()  # type: ignore[misc]
+        done, _pending = await asyncio.wait([stopping, *watched], return_when=asyncio.FIRST_COMPLETED)
         # Drain: programs in flight may end, their results no longer become findings.
-        await asyncio.wait(loops, timeout=_DRAIN_SECONDS)
-        stopping.cancel()
+        self._stop.set()
+        await asyncio.wait([stopping, *loops], timeout=_DRAIN_SECONDS)
+        for task in (*done, *loops):
+            if task.done() and not task.cancelled() and (error := task.exception()) is not None:
+                self.stop_reason = self.stop_reason or f"error: {error}"
+                raise error
 
     def stop(self, reason: str) -> None:
         """Ask for a drained end. The first reason counts."""
@@ -182,29 +166,6 @@ class Campaign:
         """Wall seconds of the campaign, over all its runs."""
         return self.base_time + time.monotonic() - self.started
 
-    async def _start_workers(self) -> None:
-        options = self.options
-        for number in range(options.workers):
-            target = options.targets[number % len(options.targets)]
-            plain = WorkerOptions(options.coverage, options.plant or None, options.limits)
-            self.workers.append(Worker(target, self.directory.worker_tmp(number), plain))
-
-        async def start(number: int, worker: Worker) -> None:
-            await worker.start(lambda line: self.note("worker", f"worker {number}: {line}"))
-            await self._calibrate(worker)
-
-        results = await asyncio.gather(*(start(n, w) for n, w in enumerate(self.workers)), return_exceptions=True)
-        for result in results:
-            if isinstance(result, BaseException):
-                raise result
-
-    async def _calibrate(self, worker: Worker) -> None:
-        """Run the calibration program twice; what it covers is known to the server and counted nowhere."""
-        for _ in range(2):
-            await worker.execute(Program.parse(CALIBRATION, "<calibration>"))
-        await worker.mark_known(self.state.known.as_delta())
-        self._told[id(worker)] = (worker.restarts, len(self._fresh))
-
     def _finish(self) -> None:
         self._save_snapshot()
         self._write_stats()
@@ -213,34 +174,39 @@ class Campaign:
     # -- the loop -------------------------------------------------------------------------------------------------
 
     async def _work(self, worker: Worker) -> None:
-        lost = 0
         while not self.stopping:
             await self._wait_for_disk()
+            if not worker.alive:
+                await self.fleet.revive(worker)
             plan = self._record_plan()
             try:
                 written = await self._write(plan, worker)
                 if written is None:
                     continue
-                await self._tell(worker)
+                await self.fleet.tell(worker)
                 observation, verdict = await execute(worker, written.program)
-            except WorkerLost:
-                lost += 1
-                if lost >= _LOST_IN_A_ROW:
-                    raise UserError(f"the fork server of {worker.target.python} died {lost} times in a row") from None
+                if self.stopping:
+                    return
+                triaged = await self._consider(worker, plan, written, observation, verdict)
+            except (WorkerLost, TargetRefused) as error:
+                self._record_lost(plan, str(error))
                 continue
-            lost = 0
-            if self.stopping:
-                return
-            triaged = await self._consider(worker, plan, written, observation, verdict)
+            self.fleet.survived(worker)
             if self.stopping and triaged is None and verdict.is_suspect:
                 return
             self._digest(plan, written, observation, verdict, triaged)
-            await self._recycle(worker)
+            await self.fleet.recycle(worker)
+
+    def _record_lost(self, plan: Plan, why: str) -> None:
+        """A fork server died, and with it what the plan would have become."""
+        if not self.stopping:
+            self.note("warning", f"harness error: {why}")
+            outcome = Outcome(plan, Kind.HARNESS_ERROR.value, 0.0, 1.0)
+            self._append({"t": "unwritten", "outcome": outcome.to_map(), "why": why[:200]})
 
     def _record_plan(self) -> Plan:
-        plan = self.state.plan()
         self.journal.append({"t": "plan"})
-        return plan
+        return self.state.plan()
 
     async def _write(self, plan: Plan, worker: Worker) -> Written | None:
         """A program for the plan; None when no engine could make one (recorded, so that its arms learn)."""
@@ -271,24 +237,6 @@ class Campaign:
             raise CannotWrite(f"seed {seed_id} is not on disk")
         return Program.parse(stored["text"], seed_id)
 
-    async def _tell(self, worker: Worker) -> None:
-        """Disarm in this server what the others found since."""
-        restarts, position = self._told.get(id(worker), (-1, 0))
-        if restarts != worker.restarts:
-            await worker.mark_known(self.state.known.as_delta())
-        else:
-            for fresh in self._fresh[position:]:
-                await worker.mark_known(fresh)
-        self._told[id(worker)] = (worker.restarts, len(self._fresh))
-
-    async def _recycle(self, worker: Worker) -> None:
-        if worker.programs >= _RECYCLE_PROGRAMS or worker.server_rss > _RECYCLE_RSS:
-            self.note("worker", f"recycling a fork server after {worker.programs} programs")
-            await worker.stop()
-            await worker.start()
-            worker.restarts += 1
-            await self._calibrate(worker)
-
     async def _wait_for_disk(self) -> None:
         said = False
         while self.directory.disk_state() == "full" and not self.stopping:
@@ -314,9 +262,7 @@ class Campaign:
                 with contextlib.suppress(UserError):
                     self.findings.add_duplicate(bucket.finding, written.program.text)
             return None
-        counters = self.state.counters
-        working = max(60.0, self.elapsed * len(self.workers))
-        if counters.triage_seconds > _TRIAGE_SHARE * working and self.elapsed > 120.0:
+        if not self._may_triage():
             self._append({"t": "bucket", "major": major, "at": self.elapsed})
             return None
         self._triaging.add(major)
@@ -325,23 +271,27 @@ class Campaign:
         finally:
             self._triaging.discard(major)
 
+    def _may_triage(self) -> bool:
+        counters, count = self.state.counters, len(self.fleet.workers)
+        working = self.elapsed * count
+        if self.options.no_clock:
+            working = counters.runs + counters.triage_seconds
+        return counters.triage_seconds <= _TRIAGE_SHARE * max(working, _TRIAGE_START * count)
+
     async def _triage(
         self, worker: Worker, plan: Plan, written: Written, observation: Observation, verdict: Verdict, major: str
     ) -> Triaged | None:
         started = time.monotonic()
         origin = Origin(plan.number, self.elapsed, written_by(plan), (plan.seed, plan.donor) if plan.seed else ())
         folder = worker.folder / "confirm"
-        try:
-            triaged = await triage(
-                worker, written.program, observation, verdict, folder, self.known_issues, origin,
-                self.options.confirmations,
-            )  # fmt: skip
-        except WorkerLost:
-            return None
-        self.state.counters.triage_seconds += time.monotonic() - started
-        if self.stopping and triaged.state != "dismissed":
+        triaged = await triage(
+            worker, written.program, observation, verdict, folder, self.known_issues, origin, self.options.confirmations
+        )
+        if self.stopping:
             return None  # processes may have been killed under us: what shows now is no evidence
+        spent = _TRIAGE_PROGRAMS if self.options.no_clock else time.monotonic() - started
         record: dict[str, Any] = {"t": "bucket", "major": major, "state": triaged.state, "at": self.elapsed}
+        record["triage"] = spent
         if triaged.finding is not None:
             record["finding"] = triaged.finding.signature.major
             record["new"] = self._keep(triaged.finding, triaged)
@@ -370,16 +320,15 @@ class Campaign:
         valid = is_valid(observation)
         realised = detect(program, observation, state.family_of, state.space)
         events, keys = event_coverage(observation.raw.get("counters", {}), observation.raw.get("kernels", ()))
-        fresh = state.known.absorb({**observation.coverage, **events})
-        if fresh:
-            self._fresh.append({domain: files for domain, files in fresh.items() if domain != "events"})
+        fresh, new_pairs = state.news_of({**observation.coverage, **events}, realised if valid else ())
+        self.fleet.publish({domain: files for domain, files in fresh.items() if domain != "events"})
         packets = sorted({".".join(name.split(".")[:2]) for name in observation.operators})
         keys += [f"ops:{name}" for name in packets]
-        new_pairs = state.pairs.absorb(realised) if valid else []
         new = count(fresh) | ({"pairs": len(new_pairs)} if new_pairs else {})
         news = triaged is not None and triaged.state == "confirmed"
         judged = triaged.verdict if triaged is not None else verdict
-        totals = state.known.totals | {"pairs": state.pairs.total}
+        totals = {**state.known.totals, "pairs": state.pairs.total}
+        totals = {domain: totals.get(domain, 0) + new.get(domain, 0) for domain in {**totals, **new}}
         outcome = Outcome(
             plan=plan,
             kind=judged.kind.value,
@@ -419,7 +368,7 @@ class Campaign:
                 operators=written.operators,
                 keys=tuple(keys + new_pairs),
                 first=sum(number for domain, number in new.items() if domain in ("native", "python")),
-                seconds=observation.seconds,
+                seconds=1.0 if self.options.no_clock else observation.seconds,
                 added=plan.number,
             )
             self._append({"t": "seed", "seed": seed.to_map()})
@@ -490,4 +439,4 @@ def is_valid(observation: Observation) -> bool:
     return not (observation.end.how != "done" and observation.end.stage in ("build", "eager", "eager_backward"))
 
 
-__all__ = ["CALIBRATION", "Campaign", "CampaignOptions", "Path", "is_valid"]
+__all__ = ["Campaign", "CampaignOptions", "is_valid"]

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from fuzzer.gates import GATES, Gate, Suspect, apply_gate
-from fuzzer.judge import judge
+from fuzzer.judge import judge, judge_all
 from fuzzer.observation import Observation
 from fuzzer.program import Program
 from fuzzer.signature import Signature, signature
@@ -15,6 +16,7 @@ from fuzzer.worker import Target, TargetRefused, Worker, WorkerOptions
 
 #: Confirmation gets twice the limits of the campaign, so that a machine under load makes no hang.
 _CONFIRM_LIMITS = {"stage_seconds": 120.0, "eager_seconds": 30.0, "total_seconds": 240.0}
+_CANDIDATES = 6
 _HANG_LIMITS = {"stage_seconds": 120.0, "total_seconds": 200.0}
 
 
@@ -58,33 +60,62 @@ async def execute(worker: Worker, program: Program, coverage: bool = True) -> tu
     return observation, verdict
 
 
-async def pass_gates(
-    worker: Worker, program: Program, observation: Observation, verdict: Verdict, gates: tuple[Gate, ...] = GATES
+async def pass_gates(worker: Worker, program: Program, observation: Observation, verdict: Verdict) -> Verdict:
+    """The verdict after all gates; each gate's outcome is recorded in it."""
+    variants: dict[str, Observation] = {}
+    limits = _HANG_LIMITS if verdict.kind in (Kind.HANG, Kind.SLOW_COMPILE) else None
+
+    async def again(gate: Gate) -> Observation:
+        if gate.options is None:
+            return observation
+        if gate.name not in variants:
+            seen = await worker.execute(program, gate.name, gate.options, coverage=False, limits=limits)
+            variants[gate.name] = seen
+        return variants[gate.name]
+
+    return await _sift(program, observation, verdict, GATES, again)
+
+
+async def pass_cheap_gates(program: Program, observation: Observation, verdict: Verdict) -> Verdict:
+    """The verdict after the gates that this one execution (made with ``perturb``) can answer."""
+
+    async def again(gate: Gate) -> Observation:
+        return observation
+
+    cheap = tuple(gate for gate in GATES if gate.options in (None, {"perturb": True}))
+    return await _sift(program, observation, verdict, cheap, again)
+
+
+async def _sift(
+    program: Program,
+    observation: Observation,
+    verdict: Verdict,
+    gates: tuple[Gate, ...],
+    again: Callable[[Gate], Awaitable[Observation]],
 ) -> Verdict:
-    """The verdict after the gates; each gate's outcome is recorded in it."""
-    suspect = Suspect(verdict, observation, program.meta)
-    alive = verdict.is_suspect
-    for gate in gates:
-        if not alive:
-            break
-        if gate.applies(suspect):
-            again = observation
-            if gate.options is not None:
-                limits = _HANG_LIMITS if verdict.kind in (Kind.HANG, Kind.SLOW_COMPILE) else None
-                again = await worker.execute(program, gate.name, gate.options, coverage=False, limits=limits)
-            suspect, alive = apply_gate(suspect, gate, again)
-    return suspect.verdict
+    """Of several suspect leaves, the most severe that survives decides; plain faults before debatable ones."""
+    debatable: Verdict | None = None
+    dismissed: Verdict | None = None
+    for candidate in _candidates(observation, verdict, program):
+        suspect, alive = Suspect(candidate, observation, program.meta, program.text), True
+        for gate in gates:
+            if alive and gate.applies(suspect):
+                suspect, alive = apply_gate(suspect, gate, await again(gate))
+        if alive and not suspect.verdict.debatable:
+            return suspect.verdict
+        if alive:
+            debatable = debatable or suspect.verdict
+        dismissed = dismissed or suspect.verdict
+    assert dismissed is not None  # there is always one candidate
+    return debatable or dismissed
 
 
-def pass_cheap_gates(program: Program, observation: Observation, verdict: Verdict) -> Verdict:
-    """The gates that one execution (with ``perturb``) can answer."""
-    suspect = Suspect(verdict, observation, program.meta)
-    for gate in GATES:
-        if gate.options in (None, {"perturb": True}) and gate.applies(suspect):
-            suspect, alive = apply_gate(suspect, gate, observation)
-            if not alive:
-                break
-    return suspect.verdict
+def _candidates(observation: Observation, verdict: Verdict, program: Program) -> list[Verdict]:
+    """The suspects of an observation, most severe first; few, for values that differ often differ together."""
+    if "leaf" not in verdict.details:
+        return [verdict]
+    found = [item for item in judge_all(observation, program.meta) if item.is_suspect]
+    return found[:_CANDIDATES] or [verdict]
 
 
 async def examine(worker: Worker, program: Program) -> Examined:

@@ -7,17 +7,20 @@ Gates run in the order of ``GATES``, the cheap ones first; the first dismissal e
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from fuzzer.judge import judge
+from fuzzer.judge import CAST_ELISION, judge_all
 from fuzzer.observation import Observation
 from fuzzer.signature import short_operator
 from fuzzer.verdict import Kind, Verdict
 
 KEPT = "kept"
 _VALUE_KINDS = frozenset({Kind.WRONG_VALUE, Kind.WRONG_GRADIENT, Kind.WRONG_MUTATION})
+#: Autograd passes these operators the results of their forward; other arguments are outside their contract.
+_PRIVATE_BACKWARD = re.compile(r"\b(?:torch\.ops\.)?aten\.\w+_backward\b")
 _SHORT_FLOATS = ("float16", "bfloat16", "float8", "complex32")
 _RANDOM_OPERATORS = frozenset(
     [
@@ -60,6 +63,7 @@ class Suspect:
     verdict: Verdict
     observation: Observation
     meta: Mapping[str, Any]
+    text: str = ""
 
     @property
     def leaf(self) -> dict[str, Any]:
@@ -91,7 +95,8 @@ def _is_value(suspect: Suspect) -> bool:
 def _undefined(suspect: Suspect, _again: Observation) -> str:
     words = sorted({op["undefined"] for op in suspect.observation.ops if op.get("undefined")})
     if not words:
-        return KEPT
+        private = _PRIVATE_BACKWARD.search(suspect.text)
+        return f"debatable: {private.group(0)} called by hand" if private else KEPT
     if words == ["uninitialised memory"]:
         return "dismissed: the program reads uninitialised memory"
     return "debatable: undefined in C++: " + ", ".join(word for word in words if word != "uninitialised memory")
@@ -100,27 +105,35 @@ def _undefined(suspect: Suspect, _again: Observation) -> str:
 def _within_tolerance(suspect: Suspect, _again: Observation) -> str:
     """PyTorch's own rule gates the report, but not where it is blind: small magnitudes, one shared NaN."""
     leaf = suspect.leaf
+    if suspect.verdict.debatable:
+        return KEPT
     if leaf.get("same") is not True or leaf.get("reference") != "float64" or leaf.get("compiled_class_wrong"):
         return KEPT
     scale = leaf.get("reference_rms", 0.0)
     if scale and leaf.get("compiled_rmse", 0.0) > 1e-2 * scale:
         return KEPT
+    if suspect.meta.get("exact"):
+        return "debatable: within PyTorch's own accuracy rule"
     return "dismissed: within PyTorch's own accuracy rule"
 
 
 def _random(suspect: Suspect, again: Observation) -> str:
-    if judge(again, suspect.meta).is_suspect:
+    if any(same_leaf(suspect.verdict, verdict) for verdict in judge_all(again, suspect.meta)):
         return KEPT
     return "dismissed: only random numbers differ (equal with fallback_random)"
 
 
 def _persists(suspect: Suspect, again: Observation) -> str:
-    verdict = judge(again, suspect.meta)
-    return KEPT if verdict.is_suspect else f"dismissed: gone when run again ({verdict.kind.value})"
+    verdicts = judge_all(again, suspect.meta)
+    if any(verdict.kind is suspect.verdict.kind for verdict in verdicts) or verdicts[0].is_suspect:
+        return KEPT
+    return f"dismissed: gone when run again ({verdicts[0].kind.value})"
 
 
 def _ill_conditioned(suspect: Suspect, again: Observation) -> str:
     """Drop when eager itself moves as much as the difference once its inputs move by one ULP."""
+    if suspect.verdict.debatable or suspect.meta.get("exact"):
+        return KEPT
     leaf, path = suspect.leaf, suspect.leaf.get("path")
     moved = [other for other in again.raw.get("perturbed_leaves", []) if other["path"] == path]
     if not moved or not leaf:
@@ -141,13 +154,25 @@ def _ill_conditioned(suspect: Suspect, again: Observation) -> str:
 
 
 def _cast_elision(suspect: Suspect, again: Observation) -> str:
-    if judge(again, suspect.meta).is_suspect:
-        return KEPT
-    return "debatable: gone with emulate_precision_casts (short floats kept wide by fusion, intended)"
+    """Gone once casts are emulated: short floats were kept wide by fusion, which is intended."""
+    leaf = suspect.leaf
+    if leaf.get("compiled_class_wrong") or leaf.get("nan_mismatch"):
+        return KEPT  # fewer roundings may move a value, but may not turn a finite one into NaN
+    elided = not any(same_leaf(suspect.verdict, verdict) for verdict in judge_all(again, suspect.meta))
+    if suspect.verdict.debatable == CAST_ELISION:
+        return KEPT if elided else "dismissed: eager is the less accurate side"
+    return f"debatable: {CAST_ELISION}" if elided else KEPT
+
+
+def same_leaf(one: Verdict, other: Verdict) -> bool:
+    """The same kind of fault in the same value."""
+    left, right = one.details.get("leaf", {}), other.details.get("leaf", {})
+    return one.kind is other.kind and left.get("path") == right.get("path")
 
 
 def _has_short_floats(suspect: Suspect) -> bool:
-    return _is_value(suspect) and any(dtype.startswith(_SHORT_FLOATS) for dtype in suspect.dtypes())
+    short = any(dtype.startswith(_SHORT_FLOATS) for dtype in suspect.dtypes())
+    return _is_value(suspect) and (short or suspect.verdict.debatable == CAST_ELISION)
 
 
 def _has_floats(suspect: Suspect) -> bool:

@@ -23,11 +23,20 @@ _COMPILED_STAGES = frozenset({"compile", "run", "backward", "second"})
 EXCESS_ULP = {"float32": 64.0, "float64": 512.0, "complex64": 64.0, "complex128": 512.0}
 EXCESS_ULP_SHORT = 4.0  # float16, bfloat16, float8: fused code keeps float32 in between, so it errs less, not more
 
+#: A float32 result whose eager value is this far from float64 while the compiled one is not has lost a rounding to
+#: float16 (2^13 ULP of float32) or bfloat16 (2^16) on the way.
+ELISION_ULP = 1024.0
+CAST_ELISION = "cast elision"
+
 #: Without a reference: the default relative tolerances of torch.testing.assert_close, times four.
 RELATIVE = {"float16": 4e-3, "bfloat16": 6.4e-2, "float32": 5.2e-6, "float64": 4e-7, "complex64": 5.2e-6}
 
 _OUT_OF_MEMORY = re.compile(r"out of memory|can't allocate memory|not enough memory|tried to allocate", re.I)
 _INTERNAL_ASSERT = re.compile(r"INTERNAL ASSERT FAILED|please report a bug to PyTorch", re.I)
+
+#: The backward graph is traced ahead of time, so a program that modifies what its backward needs fails when compiled,
+#: while eager fails only if somebody calls backward. Maintainers call this a limit, not a bug.
+_SAVED_MODIFIED = re.compile(r"needed for gradient computation has been modified by an inplace operation")
 
 #: Documented limits of torch.compile: refusing them is no fault of the compiler.
 _UNSUPPORTED_TYPES = re.compile(
@@ -38,14 +47,23 @@ _UNSUPPORTED_TYPES = re.compile(
 
 def judge(observation: Observation, meta: Mapping[str, Any] | None = None) -> Verdict:
     """The verdict of one execution. ``meta`` is the program's META (``check_stride``, ``exact``, … are honoured)."""
-    meta = meta or {}
-    return (
-        _judge_end(observation)
-        or _judge_build(observation)
-        or _judge_faults(observation, meta)
-        or _judge_values(observation, meta)
-        or Verdict(Kind.PASS)
-    )
+    return judge_all(observation, meta or {})[0]
+
+
+def judge_all(observation: Observation, meta: Mapping[str, Any]) -> list[Verdict]:
+    """Every verdict that the facts support, the most severe first; never empty.
+
+    More than one only for silent faults: each leaf that differs is a suspect of its own, so that dismissing one (a tie,
+    rounding noise) does not hide another.
+    """
+    single = _judge_end(observation) or _judge_build(observation) or _judge_faults(observation, meta)
+    if single is not None:
+        return [single]
+    for stage in ("compare", "second_compare"):
+        fault = observation.fault(stage)
+        if fault is not None:
+            return [Verdict(Kind.HARNESS_ERROR, stage, _one_line(fault))]
+    return _judge_values(observation, meta) or [Verdict(Kind.PASS)]
 
 
 # -- how the child ended --------------------------------------------------------------------------------------------
@@ -137,7 +155,8 @@ def _judge_compiled_refusal(stage: str, fault: Fault) -> Verdict:
         return Verdict(Kind.UNSUPPORTED, stage, _one_line(fault))
     compiler_raised = fault.type.startswith(("torch._inductor", "torch._dynamo")) or stage in ("compile", "second")
     kind = Kind.COMPILE_ERROR if compiler_raised else Kind.EXTRA_CHECK
-    return Verdict(kind, stage, _one_line(fault))
+    debatable = "backward that eager would refuse" if _SAVED_MODIFIED.search(fault.message) else ""
+    return Verdict(kind, stage, _one_line(fault), debatable=debatable)
 
 
 def _first_fault(observation: Observation, stages: tuple[str, ...]) -> tuple[str, Fault | None]:
@@ -157,20 +176,43 @@ def _one_line(fault: Fault) -> str:
 # -- values ---------------------------------------------------------------------------------------------------------
 
 
-def _judge_values(observation: Observation, meta: Mapping[str, Any]) -> Verdict | None:
+def _judge_values(observation: Observation, meta: Mapping[str, Any]) -> list[Verdict]:
     unstable = {leaf["path"] for leaf in observation.self_leaves if leaf.get("differing")}
     found: list[Verdict] = []
     for stage, leaves in (("run", observation.leaves), ("second", observation.second_leaves)):
         for leaf in leaves:
             if leaf["path"] not in unstable:
-                verdict = _judge_leaf(leaf, stage, meta, observation)
+                verdict = _judge_leaf(leaf, stage, meta)
                 if verdict is not None:
                     found.append(verdict)
-    if found:
-        return min(found, key=_severity)
-    if unstable:
-        return Verdict(Kind.FLAKY, "eager", f"eager differs from itself at {', '.join(sorted(unstable)[:3])}")
-    return None
+    if not found:
+        found += [verdict for verdict in (_judge_aliases(observation), _judge_generator(observation, meta)) if verdict]
+    if not found and unstable:
+        paths = ", ".join(sorted(unstable)[:3])
+        found.append(Verdict(Kind.FLAKY, "eager", f"eager differs from itself at {paths}"))
+    return sorted(found, key=_severity)
+
+
+def _judge_aliases(observation: Observation) -> Verdict | None:
+    """Results that share storage with an input or with each other on one side only."""
+    aliases = observation.raw.get("aliases") or {}
+    eager = {tuple(group) for group in aliases.get("eager", ())}
+    compiled = {tuple(group) for group in aliases.get("compiled", ())}
+    if eager == compiled:
+        return None
+    group = sorted(eager ^ compiled)[0]
+    side = "eager" if group in eager else "compiled"
+    text = f"{', '.join(group[:4])} share storage in {side} only"
+    return Verdict(Kind.METADATA, "run", text, details={"aliases": list(group)})
+
+
+def _judge_generator(observation: Observation, meta: Mapping[str, Any]) -> Verdict | None:
+    """Under fallback_random both sides draw the same numbers, so they leave the generator in the same state."""
+    if not meta.get("random") or observation.raw.get("rng", {}).get("equal", True):
+        return None
+    return Verdict(
+        Kind.WRONG_VALUE, "run", "the random generator is left in another state", details={"generator": True}
+    )
 
 
 def _severity(verdict: Verdict) -> tuple[int, int]:
@@ -178,7 +220,7 @@ def _severity(verdict: Verdict) -> tuple[int, int]:
     return (1 if verdict.debatable else 0, order.index(verdict.kind))
 
 
-def _judge_leaf(leaf: dict[str, Any], stage: str, meta: Mapping[str, Any], observation: Observation) -> Verdict | None:
+def _judge_leaf(leaf: dict[str, Any], stage: str, meta: Mapping[str, Any]) -> Verdict | None:
     path = leaf["path"]
     kind = _value_kind(path)
     eager, compiled = leaf.get("eager"), leaf.get("compiled")
@@ -193,7 +235,11 @@ def _judge_leaf(leaf: dict[str, Any], stage: str, meta: Mapping[str, Any], obser
     if leaf.get("differing"):
         reason = wrong_value(leaf, meta)
         if reason:
-            return Verdict(kind, stage, f"{path}: {reason}", details=details)
+            debatable = "sign of zero" if _only_signs(leaf) else ""
+            return Verdict(kind, stage, f"{path}: {reason}", debatable=debatable, details=details)
+        if _less_rounded(leaf):
+            text = f"{path}: compiled is closer to float64 by {leaf['eager_err']:.3g} ULP"
+            return Verdict(kind, stage, text, debatable=CAST_ELISION, details=details)
     metadata = _promised_metadata(path, eager, compiled, meta)
     if metadata:
         return Verdict(Kind.METADATA, stage, f"{path}: {metadata}", details=details)
@@ -201,6 +247,19 @@ def _judge_leaf(leaf: dict[str, Any], stage: str, meta: Mapping[str, Any], obser
         text = f"{path}: {leaf['sign_of_zero']} zeros have the other sign"
         return Verdict(kind, stage, text, debatable="sign of zero", details=details)
     return None
+
+
+def _only_signs(leaf: dict[str, Any]) -> bool:
+    """Every element of the wrong class is an infinity of the other sign: 1/-0.0 against 1/0.0 and the like."""
+    wrong = leaf.get("compiled_class_wrong", 0)
+    return bool(wrong) and leaf.get("inf_flips", 0) == wrong
+
+
+def _less_rounded(leaf: dict[str, Any]) -> bool:
+    """Compiled is far closer to float64 than eager is: explicit rounding was left out, intended where it is a cast."""
+    eager, compiled = leaf.get("eager_err", 0.0), leaf.get("compiled_err", 0.0)
+    wide = leaf["eager"]["dtype"] in ("float32", "float64")
+    return wide and leaf.get("reference") == "float64" and eager > ELISION_ULP and compiled < eager / 64
 
 
 def _value_kind(path: str) -> Kind:
@@ -226,6 +285,8 @@ def _strides(facts: dict[str, Any]) -> list[int]:
 def wrong_value(leaf: dict[str, Any], meta: Mapping[str, Any]) -> str:
     """Why this leaf is wrong by more than rounding, or nothing."""
     dtype = leaf["eager"]["dtype"]
+    if leaf.get("outside_storage"):
+        return "the compiled result reaches beyond its storage"
     has_reference = leaf.get("reference") == "float64"
     if meta.get("exact"):
         return f"{leaf['differing']} of {leaf['numel']} elements differ where equality is promised"

@@ -97,8 +97,10 @@ class LoopState:
         elif kind == "bucket":
             self._apply_bucket(record)
         elif kind == "unwritten":
+            outcome = Outcome.from_map(record["outcome"])
             self.counters.unwritten += 1
-            self.schedule.learn(Outcome.from_map(record["outcome"]))
+            self.counters.harness_errors += outcome.kind == "harness_error"
+            self.schedule.learn(outcome)
 
     def _apply_run(self, record: Mapping[str, Any]) -> None:
         counters = self.counters
@@ -111,7 +113,6 @@ class LoopState:
         counters.refused += outcome.kind == "missing_check"
         counters.harness_errors += outcome.kind == "harness_error"
         counters.seconds += record["seconds"]
-        counters.triage_seconds += record.get("triage", 0.0)
         counters.run_time = max(counters.run_time, record["at"])
         self.known.absorb(record.get("coverage", {}))
         if outcome.new_coverage:
@@ -143,8 +144,14 @@ class LoopState:
             bucket.state = state
         bucket.finding = record.get("finding", bucket.finding)
         self.counters.suspects += record.get("count", 1)
+        self.counters.triage_seconds += record.get("triage", 0.0)
+        self.counters.run_time = max(self.counters.run_time, record.get("at", 0.0))
 
     # -- questions ------------------------------------------------------------------------------------------------
+
+    def news_of(self, coverage: Coverage, realised: Iterable[str]) -> tuple[Coverage, list[str]]:
+        """What of an execution's coverage, and which pairs of features, were never seen. Changes nothing."""
+        return self.known.unknown(coverage), self.pairs.unseen(realised)
 
     @property
     def valid_rate(self) -> float:

@@ -29,7 +29,7 @@ class Stage:
 
 @dataclass(frozen=True)
 class End:
-    """How the child ended: done | signal | exit | timeout | memory | output | files | lost."""
+    """How the child ended: done | signal | exit | timeout | memory | processes | output | files | lost."""
 
     how: str = "done"
     signal: int = 0

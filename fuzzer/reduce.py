@@ -32,7 +32,7 @@ async def reduce_program(program: Program, fails: Fails, budget: int = 24) -> Pr
         return program
     search = _Search(fails, budget, program)
     try:
-        best = await search.first(iter([_tidied(view)])) or view
+        best = await search.first(iter([_tidied(_plain_meta(view))])) or view
         for reducer in PASSES:
             while True:
                 smaller = await search.first(reducer(best))
@@ -97,13 +97,11 @@ def without_statement(view: ProgramView) -> Iterator[ProgramView]:
         statement = view.body[index]
         rest = view.body[:index] + view.body[index + 1 :]
         bound = view.bound_before(index)
-        if not statement.targets:
+        if not statement.targets or set(statement.targets) <= set(view.params):
             yield _tidied(dataclasses.replace(view, body=rest))
         elif len(statement.targets) == 1:
             for operand in [name for name in bound if name in statement.reads][:2]:
                 mapping = {statement.targets[0]: operand}
-                if statement.targets[0] in view.params:
-                    continue
                 later = tuple(other.renamed(mapping) for other in view.body[index + 1 :])
                 returns = view.returns.map(lambda text, mapping=mapping: mapping.get(text, text))
                 yield _tidied(dataclasses.replace(view, body=view.body[:index] + later, returns=returns))
@@ -121,14 +119,37 @@ def without_options(view: ProgramView) -> Iterator[ProgramView]:
         yield _with_meta(view, {**view.meta, "mode": plainer})
 
 
-PASSES: tuple[Pass, ...] = (one_result, earlier_result, without_statement, without_options)
+def without_unread_inputs(view: ProgramView) -> Iterator[ProgramView]:
+    """Lines of the builder that nothing reads: they moved the random numbers of those after them."""
+    build = list(view.build)
+    for statement in reversed(view.build):
+        needed = set(view.build_returns.reads).union(*(other.reads for other in build if other is not statement))
+        if statement.targets and not set(statement.targets) & needed:
+            build.remove(statement)
+    if len(build) < len(view.build):
+        yield dataclasses.replace(view, build=tuple(build))
 
 
-# -- helpers -------------------------------------------------------------------------------------------------------------
+PASSES: tuple[Pass, ...] = (
+    one_result,
+    earlier_result,
+    without_statement,
+    without_options,
+    without_unread_inputs,
+)
+
+
+# -- helpers ----------------------------------------------------------------------------------------------------------
 
 
 def _single(view: ProgramView, item: str) -> Returns:
     return dataclasses.replace(view.returns, kind="single", items=(item,), keys=())
+
+
+def _plain_meta(view: ProgramView) -> ProgramView:
+    """Without what only the loop wants to know."""
+    kept = {key: value for key, value in view.meta.items() if key not in ("features", "engine", "parents", "seed")}
+    return _with_meta(view, kept)
 
 
 def _with_meta(view: ProgramView, meta: dict[str, object]) -> ProgramView:

@@ -57,9 +57,11 @@ def signature(verdict: Verdict, observation: Observation, culprit: str = "") -> 
         fault = observation.fault("eager") or observation.fault("eager_backward")
         message = normalise(fault.message) if fault else ""
         return Signature(f"{head}|{culprit}|{message[:120]}", message)
-    debatable = f"|debatable {verdict.debatable}" if verdict.debatable else ""
+    if verdict.debatable:
+        # By-design differences are as many as there are programs; a person wants to see each reason once.
+        return Signature(f"{head}|debatable {verdict.debatable}", verdict.reason)
     where = culprit or ",".join(sorted({short_operator(op) for op in observation.operators}))
-    return Signature(f"{head}|{where}{debatable}", verdict.reason)
+    return Signature(f"{head}|{where}", verdict.reason)
 
 
 def _of_fault(head: str, fault: Fault, culprit: str) -> Signature:

@@ -24,7 +24,7 @@ def statistics(campaign: Campaign) -> dict[str, Value]:
     done = counters.runs - campaign.runs_before
     totals = state.known.totals
     findings = counters.findings
-    target = campaign.workers[0].ready.get("target", {}) if campaign.workers else {}
+    target = campaign.fleet.workers[0].ready.get("target", {}) if campaign.fleet.workers else {}
     return {
         "start_time": int(now - this_run),
         "last_update": int(now),
@@ -47,7 +47,7 @@ def statistics(campaign: Campaign) -> dict[str, Value]:
         **{f"findings_{name}": findings.get(name, 0) for name in ("confirmed", "debatable", "flaky", "known")},
         "suspects_waiting": sum(bucket.state == "new" for bucket in state.buckets.values()),
         "harness_errors": counters.harness_errors,
-        "workers_alive": sum(worker.alive for worker in campaign.workers),
+        "workers_alive": sum(worker.alive for worker in campaign.fleet.workers),
         "disk_free": shutil.disk_usage(campaign.directory.path).free,
         "rss": psutil.Process().memory_info().rss,
         "discovery_probability": round(state.schedule.plateau.estimate.probability, 4),

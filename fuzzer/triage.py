@@ -91,7 +91,7 @@ async def _reduced(
         if verdict.kind is Kind.COMPILE_ERROR and signature(judged, seen).major != major:
             return False
         # A smaller program can be rounding noise where the whole one is not: what one execution can tell is asked.
-        judged = pass_cheap_gates(candidate, seen, judged)
+        judged = await pass_cheap_gates(candidate, seen, judged)
         if not judged.is_suspect or (judged.debatable and not verdict.debatable):
             return False
         last[candidate.id] = (seen, judged)

@@ -22,6 +22,8 @@ from harness import wire
 
 #: Starting takes 3 s of import and up to 20 s of first compiles on a busy machine; ten times that is a hang.
 _START_SECONDS = 300.0
+#: ``End.why`` of a program under which a second, fresh fork server died as well: the program's doing, not ours.
+ENDED_TWICE = "the program ended its fork server twice"
 #: What a request may take beyond the child's own limits before the server itself counts as hung.
 _GRACE_SECONDS = 20.0
 
@@ -69,6 +71,7 @@ class Worker:
         self.programs = 0  # since the last start
         self.restarts = 0
         self.server_rss = 0
+        self.last_words = ""  # last line that a lost server printed
         self._process: asyncio.subprocess.Process | None = None
         self._reader: asyncio.StreamReader | None = None
         self._writer: asyncio.StreamWriter | None = None
@@ -92,10 +95,9 @@ class Worker:
             raise TargetRefused(f"target {self.target.python!r} is not an executable; pass --target /path/to/python")
         scratch = self.folder / "scratch"
         shutil.rmtree(scratch, ignore_errors=True)
-        scratch.mkdir(parents=True)
+        scratch.mkdir(parents=True, exist_ok=True)
         self.cache.mkdir(parents=True, exist_ok=True)
         stage = stage_harness(self.folder)
-        await self._spawn(scratch, stage)
         hello = {
             "type": "hello",
             "protocol": wire.PROTOCOL,
@@ -109,11 +111,12 @@ class Worker:
             "confine": self.options.confine,
         }
         try:
+            await self._spawn(scratch, stage)
             self.ready = await asyncio.wait_for(self._handshake(hello, progress), _START_SECONDS)
         except (WorkerLost, asyncio.TimeoutError):
-            tail = self._error_tail()
             await self.kill()
-            raise TargetRefused(f"target {self.target.python} died while starting: {tail or 'no message'}") from None
+            words = self.last_words or "no message; is it a Python interpreter?"
+            raise TargetRefused(f"target {self.target.python} died while starting: {words}") from None
         except BaseException:
             await self.kill()
             raise
@@ -170,7 +173,13 @@ class Worker:
         coverage: bool = True,
         limits: dict[str, Any] | None = None,
     ) -> Observation:
-        """Run one program; a lost server gives an observation whose end is ``lost``, and is restarted on next use."""
+        """Run one program. When the fork server dies under it, a fresh one runs it once more.
+
+        An observation whose end is ``lost`` means that both died (``why`` is then ``ENDED_TWICE``).
+
+        Raises:
+            TargetRefused: the server does not start any more.
+        """
         request = {
             "type": "exec",
             "id": program.id,
@@ -181,11 +190,15 @@ class Worker:
             "limits": limits or {},
         }
         total = float((limits or {}).get("total_seconds", self.options.limits.get("total_seconds", 120.0)))
-        try:
+        for last in (False, True):
             await self._ensure_alive()
-            message = await self._ask(request, total + _GRACE_SECONDS)
-        except WorkerLost as lost:
-            return Observation(id=program.id, variant=variant, stages=(), end=End(how="lost", why=str(lost)))
+            try:
+                message = await self._ask(request, total + _GRACE_SECONDS, "observation")
+                break
+            except WorkerLost as lost:
+                if last:
+                    why = f"{ENDED_TWICE}: {lost}"
+                    return Observation(id=program.id, variant=variant, stages=(), end=End(how="lost", why=why))
         self.programs += 1
         self.server_rss = int(message.get("server_rss", 0))
         return Observation.from_map(message)
@@ -196,16 +209,20 @@ class Worker:
         """Try statements on live tensors (see ``harness.probe``). Raises ``WorkerLost``."""
         await self._ensure_alive()
         request = {"type": "probe", "groups": groups, "names": names or [], "reset": reset}
-        return await self._ask(request, 10.0 + _GRACE_SECONDS)
+        return await self._ask(request, 10.0 + _GRACE_SECONDS, "probed")
 
     async def mark_known(self, coverage: dict[str, dict[str, list[int]]]) -> None:
-        """Tell the server what others found, so that it disarms it."""
+        """Tell the server what others found, so that it disarms it. Raises ``WorkerLost``."""
         if coverage and self.alive:
-            await self._send({"type": "known", "coverage": coverage})
+            try:
+                await self._send({"type": "known", "coverage": coverage})
+            except WorkerLost:
+                await self.kill()
+                raise
 
     async def symbols(self, domain: str, file: str, ids: list[int]) -> list[str]:
         await self._ensure_alive()
-        answer = await self._ask({"type": "symbols", "domain": domain, "file": file, "ids": ids}, 120.0)
+        answer = await self._ask({"type": "symbols", "domain": domain, "file": file, "ids": ids}, 120.0, "named")
         return [str(name) for name in answer["names"]]
 
     async def catalogue(self, progress: Callable[[str], None] = lambda line: None) -> AsyncIterator[dict[str, Any]]:
@@ -213,7 +230,11 @@ class Worker:
         await self._ensure_alive()
         await self._send({"type": "catalogue", "device": self.target.device})
         while True:
-            message = await self._receive()
+            try:
+                message = await self._receive()
+            except WorkerLost as lost:
+                await self.kill()
+                raise TargetRefused(f"deriving operators failed: {lost}; {self.last_words or 'no message'}") from None
             if message["type"] == "operator":
                 yield message["record"]
             elif message["type"] == "progress":
@@ -226,14 +247,21 @@ class Worker:
 
     async def _ensure_alive(self) -> None:
         if not self.alive:
-            await self.kill()
-            self.restarts += 1
-            await self.start()
+            await self.revive()
 
-    async def _ask(self, request: dict[str, Any], seconds: float) -> dict[str, Any]:
+    async def revive(self) -> None:
+        """Start a fresh server in place of this one. Raises ``TargetRefused``."""
+        await self.kill()
+        self.restarts += 1
+        await self.start()
+
+    async def _ask(self, request: dict[str, Any], seconds: float, expected: str) -> dict[str, Any]:
         try:
             await self._send(request)
-            return await asyncio.wait_for(self._receive(), seconds)
+            answer = await asyncio.wait_for(self._receive(), seconds)
+            if answer["type"] != expected:
+                raise WorkerLost(f"the fork server answered {answer['type']!r} to {request['type']!r}")
+            return answer
         except asyncio.TimeoutError:
             await self.kill()
             raise WorkerLost(f"the fork server did not answer within {seconds:g} s") from None
@@ -273,7 +301,7 @@ class Worker:
         await self.kill()
 
     async def kill(self) -> None:
-        """End the server now. Its children die with it (parent-death signal)."""
+        """End the server now. Its children die with it (process namespace, else parent-death signal)."""
         if self._writer is not None:
             self._writer.close()
             self._writer = None
@@ -288,6 +316,7 @@ class Worker:
         if self._stderr is not None:
             self._stderr.close()
             self._stderr = None
+            self.last_words = self._error_tail()
 
     def discard(self) -> None:
         """Remove the worker's folder (not its cache, when that is shared)."""

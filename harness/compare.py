@@ -56,6 +56,8 @@ def compare(path: str, eager: Any, compiled: Any, reference: Any = None) -> dict
     leaf: dict[str, Any] = {"path": path, "eager": left, "compiled": right, "numel": eager.numel()}
     if left["shape"] != right["shape"]:
         return leaf | {"differing": -1, "reference": "none: other shape"}
+    if _outside_storage(compiled):
+        return leaf | {"differing": eager.numel(), "outside_storage": True, "reference": "none: outside its storage"}
     wide_left, wide_right = _comparable(eager), _comparable(compiled)
     if wide_left is None or wide_right is None:
         return leaf | {"differing": -1, "reference": "none: no dense values"}
@@ -68,6 +70,17 @@ def compare(path: str, eager: Any, compiled: Any, reference: Any = None) -> dict
     elif left == right and not leaf["sign_of_zero"]:
         return None
     return leaf
+
+
+def _outside_storage(value: torch.Tensor) -> bool:
+    """Does the tensor claim elements beyond its storage? Reading them would be refused, or worse."""
+    if value.layout is not torch.strided or not value.numel() or value.is_quantized:
+        return False
+    last = value.storage_offset() + sum((size - 1) * stride for size, stride in zip(value.shape, value.stride()))
+    try:
+        return (last + 1) * value.element_size() > value.untyped_storage().nbytes()
+    except (RuntimeError, NotImplementedError):
+        return False  # a subclass without storage
 
 
 def _compare_plain(path: str, eager: Any, compiled: Any, left: Any, right: Any) -> dict[str, Any] | None:
@@ -199,6 +212,7 @@ def _against_reference(eager: torch.Tensor, left: torch.Tensor, right: torch.Ten
         "nan_reference": int(wide.isnan().sum()),
         "compiled_class_wrong": int(compiled_wrong.sum()),
         "eager_class_wrong": int(eager_wrong.sum()),
+        "inf_flips": int((compiled_wrong & (classes[0] + classes[1] == 3) & ~e.isnan() & ~c.isnan()).sum()),
         "worst": _worst(ranking, left, right, wide),
     }
 

@@ -16,6 +16,10 @@ from harness.compare import flatten
 #: Reseeded before every build and every call, so that eager and compiled draw the same numbers.
 SEED = 20260101
 
+#: Threads of generated code, unless a program says otherwise. The fork server runs one thread, and with one thread
+#: Inductor never writes its parallel code, which is what every user runs; loops too small for threads stay serial.
+GENERATED_THREADS = 2
+
 
 @dataclass
 class Result:
@@ -73,7 +77,7 @@ class Program:
 def patched(meta: dict[str, Any], extra_inductor: dict[str, Any]) -> Iterator[None]:
     """The program's own configuration (``inductor_config``, ``dynamo_config``, ``functorch_config``) in force."""
     with contextlib.ExitStack() as stack:
-        inductor = {**meta.get("inductor_config", {}), **extra_inductor}
+        inductor = {"cpp.threads": GENERATED_THREADS, **meta.get("inductor_config", {}), **extra_inductor}
         if meta.get("random"):
             inductor.setdefault("fallback_random", True)
         for module_name, patches in (

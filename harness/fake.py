@@ -4,17 +4,25 @@ Makes the loop testable in milliseconds. A program's ``META["fake"]`` decides wh
 
     {"do": "pass" | "wrong_value" | "wrong_gradient" | "mutation" | "metadata" | "compile_error" | "missing_check"
            | "invalid" | "crash" | "eager_crash" | "hang" | "memory" | "garbage" | "output" | "exit" | "orphan"
-           | "kill_server",
+           | "forks" | "close" | "kill_server",
      "stage": "run",           # where it strikes (crash, hang, memory, exit)
      "chance": 0.5,            # of misbehaving at all, else it passes: a flaky program
+     "variants": [""],         # misbehaves only in these variants of an execution, else it passes
+     "warm_only": True,        # misbehaves only in servers that were warmed: never in fresh processes
+     "message": "…",           # of a compile error; "op": the operator that is reported as run
      "coverage": [1, 2, 3]}    # ids of the domain "native", file "fake", that it reaches
 
-Without the key, behaviour and coverage follow from a checksum of the text, so that a loop has something to learn.
+Its probe child holds every first candidate; the statements ``die()``, ``hang()``, ``hog()`` and ``close()`` end it.
+
+Without the key, behaviour and coverage follow from a checksum of the text, so that a loop has something to learn: most
+programs pass, about one in eight is invalid, fails to compile, computes wrong values or crashes.
 """
 
 from __future__ import annotations
 
 import ast
+import contextlib
+import mmap
 import os
 import random
 import signal
@@ -34,11 +42,14 @@ class FakeRuntime:
     """Stands in for ``harness.runtime.TorchRuntime``."""
 
     def __init__(self) -> None:
+        self._warm = True
+        self._progress = _Progress()
         self._known: set[int] = set()
         self._reached: list[int] = []
 
     def start(self, hello: dict[str, Any], progress: Callable[[str], None]) -> dict[str, Any]:
         progress("pretending to import torch")
+        self._warm = hello.get("warm", True)
         available = {"available": True, "why": "", "total": 1000}
         return {
             "target": {"torch": "0.0.fake", "git": "", "python": "", "device": "cpu", "cpu": "", "executable": "fake"},
@@ -63,10 +74,18 @@ class FakeRuntime:
         return [f"{domain}:{file}:{number}" for number in ids]
 
     def exec_child(self, request: dict[str, Any], report: Report, folder: str) -> None:
-        FakeChild(behaviour(request["text"]), request, report).run()
+        what = behaviour(request["text"])
+        if (what["warm_only"] and not self._warm) or request.get("variant", "") not in (
+            what["variants"] or [request.get("variant", "")]
+        ):
+            what["do"] = "pass"
+        FakeChild(what, request, report).run()
+
+    def child_writable(self) -> list[str]:
+        return []
 
     def probe_progress(self) -> Any:
-        return _NoProgress()
+        return self._progress
 
     def probe_child(self, sock: socket.socket) -> None:
         while True:
@@ -74,15 +93,48 @@ class FakeRuntime:
                 request = wire.receive(sock)
             except wire.WireError:
                 return
-            wire.send(sock, {"type": "probed", "results": [_held(group) for group in request.get("groups", [])]})
+            results = []
+            for number, group in enumerate(request.get("groups", [])):
+                for candidate, statement in enumerate(group):
+                    self._progress.set(number, candidate)
+                    _misbehave(statement, sock)
+                results.append(_held(group))
+            wire.send(sock, {"type": "probed", "results": results})
 
     def catalogue_child(self, request: dict[str, Any], report: Report, folder: str) -> None:
         report({"type": "operator", "record": {"name": "fake"}})
 
 
-class _NoProgress:
+class _Progress:
+    """Where the probe child is, in memory shared with it."""
+
+    def __init__(self) -> None:
+        self._map = mmap.mmap(-1, 2)
+
+    def set(self, group: int, candidate: int) -> None:
+        self._map[:2] = bytes((group, candidate))
+
     def get(self) -> tuple[int, int]:
-        return 0, 0
+        group, candidate = self._map[:2]
+        return group, candidate
+
+
+def _misbehave(statement: str, sock: socket.socket) -> None:
+    if statement == "die()":
+        os.kill(os.getpid(), signal.SIGSEGV)
+    elif statement == "hang()":
+        time.sleep(3600)
+    elif statement == "hog()":
+        _hog()
+    elif statement == "close()":
+        sock.close()
+        time.sleep(3600)
+
+
+def _hog() -> None:
+    hog = bytearray(0)
+    while True:
+        hog += bytearray(b"x" * (16 << 20))
 
 
 def _held(candidates: list[str]) -> dict[str, Any]:
@@ -93,10 +145,23 @@ def _held(candidates: list[str]) -> dict[str, Any]:
     return {"chosen": 0 if candidates else -1, "errors": [], "facts": facts if candidates else {}, "seconds": 0.0}
 
 
+#: What a program without ``META["fake"]`` does, by its checksum modulo 32.
+_OFTEN = {0: "invalid", 1: "compile_error", 2: "wrong_value", 3: "crash"}
+
+
 def behaviour(text: str) -> dict[str, Any]:
     """What a program's child will do: from ``META["fake"]``, else from a checksum of its text."""
     number = zlib.crc32(text.encode())
-    default = {"do": "pass", "stage": "run", "chance": 1.0, "coverage": [number % 997, (number >> 8) % 97]}
+    default = {
+        "do": _OFTEN.get(number % 32, "pass"),
+        "stage": "run",
+        "chance": 1.0,
+        "variants": [],
+        "warm_only": False,
+        "message": "assertion in fake lowering",
+        "op": "aten.relu.default",
+        "coverage": [number % 997, (number >> 8) % 97],
+    }
     try:
         for node in ast.parse(text).body:
             if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "META":
@@ -123,10 +188,10 @@ class FakeChild:
                 self.report({"type": "beat", "stage": "eager"})
                 os.kill(os.getpid(), signal.SIGSEGV)
             self.stage("eager", _fault("RuntimeError", "eager refuses") if refuses else None)
-            ops = [{"op": "aten.relu.default", "inputs": [-1], "tensors": [], "outputs": []}]
+            ops = [{"op": self.what["op"], "inputs": [-1], "tensors": [], "outputs": []}]
             self.report({"type": "facts", "facts": {"ops": ops, "values": [[]]}})
         fails = self.do in ("compile_error", "invalid")
-        self.stage("compile", _fault("InductorError", "assertion in fake lowering") if fails else None)
+        self.stage("compile", _fault("InductorError", self.what["message"]) if fails else None)
         self.stage("run")
         self.report({"type": "facts", "facts": {"leaves": self.leaves()}})
 
@@ -142,9 +207,7 @@ class FakeChild:
         elif self.do == "hang":
             time.sleep(3600)
         elif self.do == "memory":
-            hog = bytearray(0)
-            while True:
-                hog += bytearray(b"x" * (16 << 20))
+            _hog()
         elif self.do == "garbage":
             for fd in range(3, 64):
                 try:
@@ -157,11 +220,18 @@ class FakeChild:
                 os.write(1, b"noise " * 4096)
         elif self.do == "exit":
             os._exit(3)
+        elif self.do == "forks":
+            while True:
+                if os.fork() == 0:
+                    time.sleep(3600)
         elif self.do == "orphan" and os.fork() == 0:
             os.setsid()
             time.sleep(3600)
+        elif self.do == "close":
+            os.closerange(0, 4096)
         elif self.do == "kill_server":
-            os.kill(os.getppid(), signal.SIGKILL)
+            with contextlib.suppress(PermissionError):
+                os.kill(os.getppid(), signal.SIGKILL)
             time.sleep(3600)
 
     def leaves(self) -> list[dict[str, Any]]:

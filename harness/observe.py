@@ -92,6 +92,8 @@ def _undefined(name: str, args: Any, kwargs: Any) -> str:
             return _undefined_shift(args[0], args[1])
         if name in _DIVISIONS and len(args) > 1 and _is_integer(args[0]) and _is_integer(args[1]):
             return _undefined_division(args[0], args[1])
+        if name.startswith("as_strided"):
+            return _undefined_window(args, kwargs)
         if name in _UNINITIALISED:
             return "uninitialised memory"
     except (RuntimeError, TypeError, IndexError):
@@ -104,6 +106,21 @@ _SHIFTS = {"bitwise_left_shift", "bitwise_right_shift", "__lshift__", "__rshift_
            "bitwise_right_shift_", "__ilshift__", "__irshift__"}  # fmt: skip
 _DIVISIONS = {"div", "div_", "floor_divide", "floor_divide_", "remainder", "remainder_", "fmod", "fmod_"}
 _UNINITIALISED = {"empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided", "resize_", "empty_permuted"}
+
+
+def _undefined_window(args: Any, kwargs: Any) -> str:
+    """as_strided may name any element of the storage, but which storage a view has is the compiler's choice."""
+    source = args[0]
+    size, stride = [kwargs.get(name, args[at] if len(args) > at else ()) for at, name in ((1, "size"), (2, "stride"))]
+    offset = kwargs.get("storage_offset", args[3] if len(args) > 3 else None)
+    offset = source.storage_offset() if offset is None else offset
+    if not source.numel() or 0 in size:
+        return ""
+    first = source.storage_offset()
+    last = first + sum((extent - 1) * step for extent, step in zip(source.shape, source.stride()))
+    reached = offset + sum((extent - 1) * step for extent, step in zip(size, stride))
+    dense = last - first + 1 == source.numel()
+    return "" if dense and first <= offset and reached <= last else "as_strided outside its input's own elements"
 
 
 def _undefined_cast(name: str, args: Any, kwargs: Any) -> str:

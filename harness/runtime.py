@@ -151,6 +151,18 @@ class TorchRuntime:
     def symbols(self, domain: str, file: str, ids: list[int]) -> list[str]:
         return list(self.domains[domain].symbols(file, ids)) if domain in self.domains else []
 
+    def child_writable(self) -> list[str]:
+        """Folders that a program's child must write to beside its own.
+
+        Options that change the compiler's flags need a precompiled header of their own, which takes seconds to build:
+        that folder is shared. A server that was not warmed leaves all of the cache to its children.
+        """
+        import torch._inductor.codecache as codecache
+
+        header = getattr(codecache, "_HEADER_DIR", "")
+        shared = [header] if self._warmed else [os.environ.get("TORCHINDUCTOR_CACHE_DIR", ""), tempfile.gettempdir()]
+        return [folder for folder in shared if os.path.isdir(folder)]
+
     # -- in children --------------------------------------------------------------------------------------------
 
     def exec_child(self, request: dict[str, Any], report: Callable[[dict[str, Any]], None], folder: str) -> None:
@@ -168,6 +180,7 @@ class TorchRuntime:
             # Kernels of one program serve no other; the vector-ISA answer is in memory already.
             os.environ["TORCHINDUCTOR_CACHE_DIR"] = os.path.join(folder, "cache")
         tempfile.tempdir = folder
+        os.environ["TMPDIR"] = os.environ["HOME"] = folder
         path = os.path.join(folder, "program.py")
         with open(path, "w") as file:
             file.write(request["text"])

@@ -9,14 +9,15 @@ import shutil
 import signal
 import socket
 import sys
+import time
 from typing import Any
 
 from harness import sandbox, wire
 from harness.runtime import Refused, TorchRuntime
-from harness.supervise import Limits, Supervised, kill_children, signal_name
+from harness.supervise import Limits, Supervised, kill_children, resident, signal_name
 
-#: A probe batch that takes longer is a hanging operator: the probe child is killed and the batch answered so.
-_PROBE_SECONDS = 5.0
+#: How often the limits of the probe child are looked at while it works, in seconds.
+_PROBE_TICK = 0.05
 
 
 class Server:
@@ -27,6 +28,7 @@ class Server:
         self.runtime = runtime
         self.scratch = ""
         self.limits = Limits()
+        self.confined = False
         self._probe: tuple[int, socket.socket] | None = None
 
     def serve(self) -> None:
@@ -52,14 +54,15 @@ class Server:
                 raise Refused(f"protocol {hello.get('protocol')} is not {wire.PROTOCOL}: versions of Eddy are mixed")
             self.scratch = hello["scratch"]
             self.limits = Limits.of(hello.get("limits", {}))
-            sandbox.adopt_orphans()
             writable = [self.scratch, *hello.get("writable", [])]
-            protection = sandbox.confine(writable) if hello.get("confine", True) else {"all": "off"}
+            self.confined = bool(hello.get("confine", True))
+            protection = sandbox.confine(writable) if self.confined else {"all": "open: switched off"}
+            sandbox.adopt_orphans()  # after the namespaces: this may be another process now
             facts = self.runtime.start(hello, lambda what: wire.send(self.sock, {"type": "progress", "what": what}))
         except Refused as error:
             wire.send(self.sock, {"type": "refused", "why": str(error)})
             return False
-        wire.send(self.sock, {"type": "ready", "protection": protection, "rss": _rss(), **facts})
+        wire.send(self.sock, {"type": "ready", "protection": protection, "rss": resident(os.getpid()), **facts})
         return True
 
     def _answer(self, request: dict[str, Any]) -> None:
@@ -97,7 +100,7 @@ class Server:
             "rss_peak": run.rss_peak,
             "seconds": run.seconds,
             "cpu": run.cpu,
-            "server_rss": _rss(),
+            "server_rss": resident(os.getpid()),
         }
         for message in run.messages:
             if message["type"] == "staged":
@@ -111,6 +114,8 @@ class Server:
     def _in_exec_child(self, request: dict[str, Any], report: Any, folder: str) -> None:
         self._forget_wires()
         os.chdir(folder)
+        if self.confined:
+            sandbox.narrow([folder, *self.runtime.child_writable()])
         self.runtime.exec_child(request, report, folder)
 
     def _others(self) -> tuple[int, ...]:
@@ -141,15 +146,24 @@ class Server:
         pid, sock = self._probe
         try:
             wire.send(sock, request)
-            if not select.select([sock], [], [], _PROBE_SECONDS)[0]:
-                return self._probe_died(pid, "hang")
-            return wire.receive(sock)
+            broken = self._await_probe(pid, sock)
+            return self._probe_died(pid, broken) if broken else wire.receive(sock)
         except (wire.WireError, OSError):
             return self._probe_died(pid, "signal")
 
+    def _await_probe(self, pid: int, sock: socket.socket) -> str:
+        """Wait for an answer or for the end of the child ("" for both), or for a limit it breaks."""
+        deadline = time.monotonic() + self.limits.probe_seconds
+        while not select.select([sock], [], [], _PROBE_TICK)[0]:
+            if time.monotonic() > deadline:
+                return "hang"
+            if resident(pid) > self.limits.memory:
+                return "memory"
+        return ""
+
     def _probe_died(self, pid: int, how: str) -> dict[str, Any]:
         number = 0
-        if how == "hang":
+        if how != "signal" or not _ends_soon(pid):
             os.kill(pid, signal.SIGKILL)
         _, status = os.waitpid(pid, 0)
         if os.WIFSIGNALED(status):
@@ -172,6 +186,9 @@ class Server:
                 self.sock.close()
                 os.setsid()
                 sandbox.die_with_parent()
+                sandbox.die_first()
+                if self.confined:
+                    sandbox.narrow([])
                 null = os.open(os.devnull, os.O_RDWR)
                 for target in (0, 1, 2):
                     os.dup2(null, target)
@@ -222,9 +239,13 @@ class _Forwarder(list[Any]):
             wire.send(self._sock, message)
 
 
-def _rss() -> int:
-    with open("/proc/self/statm") as file:
-        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+def _ends_soon(pid: int) -> bool:
+    """Wait up to a second for a child that closed its connection; it stays to be reaped."""
+    for _ in range(100):
+        if os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None:
+            return True
+        time.sleep(0.01)
+    return False
 
 
 def main(fd: int, runtime: Any = None) -> None:

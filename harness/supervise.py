@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from harness import wire
-from harness.sandbox import die_with_parent
+from harness.sandbox import die_first, die_with_parent
 
 #: How often limits are looked at. Short enough that a runaway allocation is met within its first gigabyte.
 _TICK = 0.02
@@ -33,6 +33,7 @@ class Limits:
     stage_seconds: float = 60.0
     eager_seconds: float = 15.0  # eager, observe, float64: no compiler in them
     total_seconds: float = 120.0
+    probe_seconds: float = 5.0  # one batch of statements: longer, and it is a hanging operator
     memory: int = 4 << 30
     output: int = 16 << 20
     file_size: int = 1 << 30
@@ -74,10 +75,11 @@ class Supervised:
     def run(self, body: Callable[[Callable[[dict[str, Any]], None]], None]) -> None:
         read_end, write_end = os.pipe()
         started = time.monotonic()
+        server = os.getpid()
         self._pid = os.fork()
         if self._pid == 0:
             os.close(read_end)
-            _become_child(self.log_path, self.limits, body, write_end)
+            _become_child(self.log_path, self.limits, body, write_end, server)
         os.close(write_end)
         try:
             self._follow(read_end, started)
@@ -127,9 +129,13 @@ class Supervised:
             return "timeout", f"stage {self.stage} took more than {limit:g} s"
         if total > self.limits.total_seconds:
             return "timeout", f"the program took more than {self.limits.total_seconds:g} s"
-        resident = _resident(self._pid)
-        self.rss_peak = max(self.rss_peak, resident)
-        if resident > self.limits.memory:
+        sizes = [resident(pid) for pid in (self._pid, *descendants(self._pid))]
+        if len(sizes) - 1 > self.limits.processes:
+            return "processes", f"the program started more than {self.limits.processes} processes"
+        largest = max(sizes)
+        self.rss_peak = max(self.rss_peak, largest)
+        # Forked children share pages that each of them counts, hence the factor for all together.
+        if largest > self.limits.memory or sum(sizes) > 2 * self.limits.memory:
             return "memory", f"resident memory went past {self.limits.memory >> 20} MiB"
         with contextlib.suppress(OSError):
             if os.stat(self.log_path).st_size > self.limits.output:
@@ -159,7 +165,10 @@ class Supervised:
             self.end |= {"how": how, "signal": number, "why": f"died with {signal_name(number)}"}
         else:
             code = os.WEXITSTATUS(status)
-            self.end |= {"status": code, "why": f"left with status {code} before it was done"}
+            why = (
+                "closed the descriptors of its harness" if code == 72 else f"left with status {code} before it was done"
+            )
+            self.end |= {"status": code, "why": why}
         return True
 
     def _drain(self, read_end: int) -> None:
@@ -228,8 +237,9 @@ def signal_name(number: int) -> str:
 def kill_children(keep: tuple[int, ...]) -> None:
     """Kill and reap every child of this process but ``keep``; loops because each may leave orphans of its own."""
     for _round in range(200):
-        children = [pid for pid in _children() if pid not in keep]
-        for pid in children:
+        children = [pid for pid in _children(os.getpid()) if pid not in keep]
+        # Grandchildren as well: a program that forks without end must lose all its forkers at once.
+        for pid in [*children, *(other for child in children for other in descendants(child))]:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, signal.SIGKILL)
         for pid in children:
@@ -239,15 +249,28 @@ def kill_children(keep: tuple[int, ...]) -> None:
             return
 
 
-def _children() -> list[int]:
-    try:
-        with open(f"/proc/self/task/{os.getpid()}/children") as file:
-            return [int(pid) for pid in file.read().split()]
-    except OSError:
-        return []  # a kernel without CONFIG_PROC_CHILDREN: the session kill has to do
+def descendants(pid: int) -> list[int]:
+    """Children of a process, their children, and so on; parents before children."""
+    found: list[int] = []
+    level = _children(pid)
+    while level:
+        found += level
+        level = [child for parent in level for child in _children(parent)]
+    return found
 
 
-def _resident(pid: int) -> int:
+def _children(pid: int) -> list[int]:
+    """Children that any thread of a process started. Empty on a kernel without CONFIG_PROC_CHILDREN."""
+    found: list[int] = []
+    with contextlib.suppress(OSError):  # the process may end while it is looked at
+        for thread in os.listdir(f"/proc/{pid}/task"):
+            with open(f"/proc/{pid}/task/{thread}/children") as file:
+                found += [int(child) for child in file.read().split()]
+    return found
+
+
+def resident(pid: int) -> int:
+    """Resident memory of a process in bytes; 0 when it is gone."""
     try:
         with open(f"/proc/{pid}/statm") as file:
             return int(file.read().split()[1]) * _PAGE
@@ -259,20 +282,23 @@ _PAGE = resource.getpagesize()
 
 
 def _become_child(
-    log_path: str, limits: Limits, body: Callable[[Callable[[dict[str, Any]], None]], None], write_end: int
+    log_path: str, limits: Limits, body: Callable[[Callable[[dict[str, Any]], None]], None], write_end: int, server: int
 ) -> None:
     """Never returns. Own session, own log, no stdin, limits in force; then ``body``."""
     status = 70  # EX_SOFTWARE: body raised what it should have reported
     try:
         os.setsid()
         die_with_parent()
+        if os.getppid() != server:
+            os._exit(0)  # it died before it could be asked to take this child along
+        die_first()
         log = os.open(log_path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND, 0o600)
         null = os.open(os.devnull, os.O_RDONLY)
         for source, target in ((null, 0), (log, 1), (log, 2)):
             os.dup2(source, target)
         resource.setrlimit(resource.RLIMIT_FSIZE, (limits.file_size, limits.file_size))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGPIPE):
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGPIPE, signal.SIGXFSZ):
             signal.signal(number, signal.SIG_DFL)
 
         def report(message: dict[str, Any]) -> None:
@@ -283,7 +309,8 @@ def _become_child(
                 except OSError as error:
                     if error.errno == errno.EINTR:
                         continue
-                    os._exit(71)  # the server is gone, or the program closed our pipe
+                    # 71: the server is gone; 72: the program closed our pipe.
+                    os._exit(72 if error.errno == errno.EBADF else 71)
 
         body(report)
         report({"type": "done"})

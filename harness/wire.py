@@ -117,6 +117,7 @@ class LeafMap(TypedDict, total=False):
     eager_text: str
     compiled_text: str
     numel: int
+    outside_storage: bool  # compiled's tensor claims elements beyond its storage
     differing: int  # elements that are not equal (NaN equals NaN, -0.0 equals 0.0)
     sign_of_zero: int  # elements that differ in the sign of zero only
     nan_eager: int
@@ -139,11 +140,15 @@ class LeafMap(TypedDict, total=False):
     nan_reference: int
     compiled_class_wrong: int  # finite/+inf/-inf/NaN: reference and eager agree, compiled does not
     eager_class_wrong: int  # reference and compiled agree, eager does not
+    inf_flips: int  # of compiled_class_wrong: +inf on one side, -inf on the other
     worst: list[dict[str, Any]]  # up to 4: {"index": [..], "eager": x, "compiled": x, "reference": x}
 
 
 class EndMap(TypedDict):
-    """How the child ended. ``how``: done | signal | exit | timeout | memory | output | files | lost."""
+    """How the child ended. ``how``: done | signal | exit | timeout | memory | processes | output | files | lost.
+
+    ``lost`` is said by the orchestrator, of a fork server that died under the program; ``stage`` is then empty.
+    """
 
     how: str
     signal: int  # 0 where none

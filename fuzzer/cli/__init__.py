@@ -8,10 +8,10 @@ import sys
 from collections.abc import Sequence
 
 from fuzzer import __version__
-from fuzzer.cli import check, exec_, fuzz, knowledge, repro, status
+from fuzzer.cli import check, exam, exec_, fuzz, knowledge, repro, status
 from fuzzer.exits import Exit, UserError
 
-VERBS = (fuzz, status, exec_, repro, check, knowledge)
+VERBS = (fuzz, status, exec_, repro, check, exam, knowledge)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

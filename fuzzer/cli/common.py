@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import os
 import re
 import shutil
 import signal
@@ -16,6 +17,9 @@ from fuzzer.exits import Exit, UserError
 from fuzzer.knowledge.operators import Operators
 from fuzzer.program import Program, ProgramError
 from fuzzer.worker import Target
+
+#: Undocumented for users: see ``harness.fake``.
+FAKE = "fake:"
 
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
@@ -36,14 +40,24 @@ def add_target_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="machine-readable output on standard output")
 
 
+def positive(text: str) -> int:
+    """A whole number from 1."""
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is no whole number from 1")
+    return int(text)
+
+
+def target(python: str, device: str) -> Target:
+    """The target that a person named. ``fake:`` (for tests) is a harness that only pretends to have a torch."""
+    return Target(sys.executable, device, fake=True) if python == FAKE else Target(python, device)
+
+
 def targets(args: argparse.Namespace) -> tuple[Target, ...]:
-    return tuple(Target(python, args.device) for python in (args.target or [sys.executable]))
+    return tuple(target(python, args.device) for python in (args.target or [sys.executable]))
 
 
 def require_compiler() -> None:
     """Inductor's CPU backend compiles C++: say so before anything is started."""
-    import os
-
     wanted = os.environ.get("CXX")
     names = [wanted] if wanted else ["g++", "clang++"]
     if not any(shutil.which(name) for name in names):

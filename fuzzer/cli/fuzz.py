@@ -10,6 +10,7 @@ import os
 import secrets
 import signal
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +18,14 @@ from fuzzer import __version__
 from fuzzer.campaign import Campaign, CampaignOptions
 from fuzzer.cli import common
 from fuzzer.exits import Exit, UserError
+from fuzzer.knowledge.live import operators_for
 from fuzzer.known_issues import KnownIssues
 from fuzzer.screen import Screen, plain_line
 from fuzzer.store.directory import CampaignDirectory
 from fuzzer.store.stats import read_status
-from fuzzer.worker import Target
+
+#: Reasons to stop that are a person's or the system's doing, with the exit status of a drained end.
+_SIGNALS = {signal.SIGINT: "interrupt", signal.SIGTERM: "terminate", signal.SIGHUP: "hang-up"}
 
 
 def add(parsers: Any) -> None:
@@ -30,7 +34,7 @@ def add(parsers: Any) -> None:
     parser.add_argument("--resume", action="store_true", help="continue the campaign that DIR holds")
     parser.add_argument("--resume-or-new", action="store_true", help="continue if DIR holds a campaign, else start one")
     parser.add_argument("--max-time", type=common.duration, metavar="TIME", help="stop after TIME (30s, 10m, 8h)")
-    parser.add_argument("--max-execs", type=int, default=0, metavar="N", help="stop after N programs")
+    parser.add_argument("--max-execs", type=common.positive, metavar="N", help="stop after N programs")
     parser.add_argument("--stop-on-plateau", action="store_true", help="stop when nothing new is found any more")
     parser.add_argument("--exit-on-finding", action="store_true", help="stop at the first confirmed finding, exit 77")
     parser.add_argument("--workers", type=int, metavar="N", help="fork servers (default: one a core, at most 8)")
@@ -44,16 +48,22 @@ def add(parsers: Any) -> None:
 def run(args: argparse.Namespace) -> int:
     if args.workers is not None and not 1 <= args.workers <= 512:
         raise UserError(f"--workers {args.workers}: give a number from 1 to 512")
-    common.require_compiler()
+    chosen = common.targets(args)
+    if not all(target.fake for target in chosen):
+        common.require_compiler()
     directory, resuming = _directory(args)
     with directory.lock():
-        directory.start()
+        args.log_folder = directory.path  # where the trace of an internal error goes
         screen = Screen(quiet=args.json)
-        campaign = Campaign(directory, _options(directory), common.load_operators(), KnownIssues.load(), screen.note)
+        if directory.stop_requested():
+            screen.note("warning", "removed a STOP file left from earlier; make it again to stop this run")
+        directory.start()
+        options = _options(directory, args)
+        operators = asyncio.run(_interruptible(operators_for(options.targets[0], directory, screen.note)))
+        campaign = Campaign(directory, options, operators, KnownIssues.load(), screen.note)
         if resuming:
             runs = campaign.recover()
-            campaign.note("resume", f"{runs} programs, {len(campaign.state.corpus)} seeds, torn tail dropped if any")
-        _override(campaign, args)
+            campaign.note("resume", f"{runs} programs, {len(campaign.state.corpus)} seeds")
         reason = asyncio.run(_drive(campaign, screen))
     _say_end(campaign, reason, args.json)
     return _exit_code(reason)
@@ -64,12 +74,11 @@ def _directory(args: argparse.Namespace) -> tuple[CampaignDirectory, bool]:
     if args.resume or (args.resume_or_new and exists):
         return CampaignDirectory.open(args.dir), True
     seed = secrets.randbelow(2**31) if args.seed is None else args.seed
-    chosen = common.targets(args)
     config: dict[str, Any] = {
         "eddy": __version__,
         "seed": seed,
         "workers": args.workers or min(8, os.cpu_count() or 1),
-        "targets": [target.python for target in chosen],
+        "targets": args.target or [sys.executable],
         "device": args.device,
         "no_clock": args.no_clock,
     }
@@ -78,16 +87,21 @@ def _directory(args: argparse.Namespace) -> tuple[CampaignDirectory, bool]:
     return CampaignDirectory.create(args.dir, config), False
 
 
-def _options(directory: CampaignDirectory) -> CampaignOptions:
+def _options(directory: CampaignDirectory, args: argparse.Namespace) -> CampaignOptions:
+    """What the directory holds; on top, what concerns this run only and what a person may change on resuming."""
     config = directory.config
     try:
-        chosen = tuple(Target(str(python), str(config.get("device", "cpu"))) for python in config["targets"])
+        stored = [common.target(str(python), str(config.get("device", "cpu"))) for python in config["targets"]]
         return CampaignOptions(
             seed=int(config["seed"]),
-            workers=int(config["workers"]),
-            targets=chosen,
+            workers=args.workers or int(config["workers"]),
+            targets=common.targets(args) if args.target else tuple(stored),
             plant=str(config.get("plant", "")),
             no_clock=bool(config.get("no_clock", False)),
+            max_seconds=args.max_time or 0.0,
+            max_execs=args.max_execs or 0,
+            stop_on_plateau=args.stop_on_plateau,
+            exit_on_finding=args.exit_on_finding,
         )
     except (KeyError, TypeError, ValueError) as error:
         raise UserError(
@@ -95,25 +109,31 @@ def _options(directory: CampaignDirectory) -> CampaignOptions:
         ) from None
 
 
-def _override(campaign: Campaign, args: argparse.Namespace) -> None:
-    """What concerns this run only, and what a person may change on resuming."""
-    from dataclasses import replace
+async def _interruptible(work: Any) -> Any:
+    """Run ``work``; a signal cancels it, so that what it started is ended too, and then counts as an interrupt."""
+    task = asyncio.ensure_future(work)
+    with _signals(lambda _name: task.cancel()):
+        try:
+            return await task
+        except asyncio.CancelledError:
+            raise KeyboardInterrupt from None
 
-    changes: dict[str, Any] = {
-        "max_seconds": args.max_time or 0.0,
-        "max_execs": args.max_execs,
-        "stop_on_plateau": args.stop_on_plateau,
-        "exit_on_finding": args.exit_on_finding,
-    }
-    if args.workers:
-        changes["workers"] = args.workers
-    if args.target:
-        changes["targets"] = common.targets(args)
-    campaign.options = replace(campaign.options, **changes)
+
+@contextlib.contextmanager
+def _signals(handle: Any) -> Iterator[None]:
+    loop = asyncio.get_running_loop()
+    for number, name in _SIGNALS.items():
+        loop.add_signal_handler(number, handle, name)
+    try:
+        yield
+    finally:
+        for number in _SIGNALS:
+            loop.remove_signal_handler(number)
 
 
 async def _drive(campaign: Campaign, screen: Screen) -> str:
-    loop = asyncio.get_running_loop()
+    """Run the campaign: the first signal drains it, the second kills it."""
+    running = asyncio.ensure_future(campaign.run())
     presses = 0
 
     def interrupted(name: str) -> None:
@@ -121,12 +141,8 @@ async def _drive(campaign: Campaign, screen: Screen) -> str:
         presses += 1
         if presses == 1:
             campaign.stop(name)
-        else:
-            for task in asyncio.all_tasks(loop):
-                task.cancel()
-
-    for number, name in ((signal.SIGINT, "interrupt"), (signal.SIGTERM, "terminate")):
-        loop.add_signal_handler(number, interrupted, name)
+        elif presses == 2:
+            running.cancel()
 
     async def show() -> None:
         while True:
@@ -135,16 +151,16 @@ async def _drive(campaign: Campaign, screen: Screen) -> str:
 
     screen.open(campaign)
     showing = asyncio.create_task(show())
-    try:
-        return await campaign.run()
-    except asyncio.CancelledError:
-        campaign.stop_reason = campaign.stop_reason + " (killed)"
-        return campaign.stop_reason
-    finally:
-        showing.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await showing
-        screen.close()
+    with _signals(interrupted):
+        try:
+            return await running
+        except asyncio.CancelledError:
+            return f"{campaign.stop_reason} (killed)"
+        finally:
+            showing.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await showing
+            screen.close()
 
 
 def _say_end(campaign: Campaign, reason: str, as_json: bool) -> None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from fuzzer.knowledge.operators import Tensor
 
@@ -39,6 +40,18 @@ class Fresh:
     def of(cls, tensor: Tensor) -> Fresh:
         return cls(tensor.shape, tensor.dtype, tensor.low, tensor.high, tensor.data, grad=tensor.grad)
 
+    def loosened(self) -> Fresh:
+        """Recorded data replaced by its range: any values within it, which is what most operators accept."""
+        if self.data is None or self.dtype == "bool":
+            return replace(self, data=None)
+        numbers = [float(number) for number in _flat(self.data)] or [0.0]
+        return replace(self, data=None, low=min(numbers), high=max(numbers))
+
+    @property
+    def spelled(self) -> int:
+        """How many numbers its text spells out."""
+        return 0 if self.data is None else len(_flat(self.data))
+
     def text(self, rng: random.Random) -> str:
         """One expression, valid after ``import torch``."""
         stored, suffix = _stored(self.shape, self.layout, rng)
@@ -61,7 +74,8 @@ class Fresh:
         if not self.shape:
             sizes = "()"
         if self.data is not None:
-            return f"torch.tensor({self.data!r}, dtype=torch.{self.dtype})"
+            implied = self.dtype in ("int64", "bool") and self.spelled
+            return f"torch.tensor({self.data!r}{'' if implied else f', dtype=torch.{self.dtype}'})"
         if self.values:
             text = self._special(sizes, suffix)
             if text:
@@ -78,12 +92,15 @@ class Fresh:
 
     def _floats(self, sizes: str, suffix: str) -> str:
         low, high = self.low, self.high
-        if low == high:
-            return f"torch.full(({sizes.strip('()')}{',' if len(self.shape) == 1 else ''}), {float(low)!r}{suffix})"
+        if low == high and not self.shape:
+            return f"torch.tensor({_short(low, True)}{suffix})"
+        if low == high:  # one recorded element says little of the range
+            low, high = min(low, 0.5 * low), max(high, 1.5 * high)
         if low >= 0.0:
             if high <= 1.0:
                 return f"torch.rand({sizes}{suffix})"
-            return f"torch.rand({sizes}{suffix}) * {_short(high - low)} + {_short(low)}"
+            least = "" if low < 0.05 else f" + {_short(low)}"
+            return f"torch.rand({sizes}{suffix}) * {_short(high - low)}{least}"
         if low >= -1.0 and high <= 1.0:
             return f"torch.rand({sizes}{suffix}) * 2 - 1"
         return f"torch.randn({sizes}{suffix})"
@@ -127,8 +144,16 @@ class Fresh:
         return ""
 
 
-def _short(number: float) -> str:
-    return f"{number:.3g}"
+def _short(number: float, floating: bool = False) -> str:
+    """At most three digits; with a point where the text alone must say that it is no integer."""
+    text = f"{number:.3g}"
+    return text + ".0" if floating and text.lstrip("-").isdigit() else text
+
+
+def _flat(data: object) -> list[Any]:
+    if isinstance(data, (list, tuple)):
+        return [number for item in data for number in _flat(item)]
+    return [data]
 
 
 def _stored(shape: Shape, layout: str, rng: random.Random) -> tuple[Shape, str]:
@@ -221,3 +246,74 @@ def _rest(shapes: Sequence[Shape], old: int) -> int:
                 product *= size if size != old else 1
             best = max(best, product)
     return best
+
+
+# -- tensors made for the features alone ------------------------------------------------------------------------------
+
+_COMMON_SHAPES: Mapping[int, Sequence[Shape]] = {
+    0: ((),),
+    1: ((6,), (10,)),
+    2: ((3, 4), (4, 6), (6, 8), (2, 5)),
+    3: ((2, 3, 4), (4, 2, 6), (2, 5, 8)),
+    4: ((2, 3, 4, 5), (2, 4, 6, 6)),
+}
+_NEEDS_FLOAT = frozenset({"nan", "inf", "huge", "denormal"})
+
+
+def anchor(wanted: Mapping[str, Sequence[str]], rng: random.Random) -> tuple[Fresh, dict[str, str]]:
+    """A tensor that carries as many of the wanted values as go together, one a dimension.
+
+    Args:
+        wanted: dimension (dtype, shape, layout, values) → values still to be brought about.
+
+    Returns:
+        the tensor, and what it carries.
+    """
+    chosen = {name: rng.choice(list(values)) for name, values in wanted.items() if values}
+    dtype = chosen.get("dtype", "")
+    dtype = {"float8": "float8_e5m2", "wide_unsigned": rng.choice(UNSIGNED[1:])}.get(dtype, dtype)
+    if chosen.get("shape") == "scalar":
+        chosen.pop("layout", None)
+    if chosen.get("shape") == "empty":
+        chosen.pop("layout", None)
+        chosen.pop("values", None)
+    values = chosen.get("values", "")
+    if not dtype:
+        dtype = rng.choice(("int32", "int64", "int8")) if values == "extreme" else "float32"
+    if values and not _takes(dtype, values):
+        chosen.pop("values")
+        values = ""
+    layout = chosen.get("layout", "contiguous")
+    rank = {"channels_last": 4, "overlapping": 2, "transposed": rng.choice((2, 3)), "gapped": 2}.get(
+        layout, rng.choice((1, 2, 2, 3))
+    )
+    shape = _shape_with(chosen.get("shape", ""), rank, rng)
+    return Fresh(shape, dtype, layout=layout, values=values), chosen
+
+
+def _takes(dtype: str, values: str) -> bool:
+    if values in _NEEDS_FLOAT:
+        return dtype in FLOATS
+    if values == "extreme":
+        return dtype in SIGNED
+    if values == "negative":
+        return dtype in (*FLOATS, *SIGNED)
+    return dtype in (*FLOATS, *SIGNED, "uint8")
+
+
+def _shape_with(wish: str, rank: int, rng: random.Random) -> Shape:
+    if wish == "scalar":
+        return ()
+    if wish == "high_rank":
+        return rng.choice(((2, 1, 3, 2, 4), (2, 2, 1, 2, 3), (1, 2, 3, 2, 2)))
+    shape = rng.choice(_COMMON_SHAPES[rank])
+    if wish == "tall":
+        return (520, *shape[1:-1], rng.choice((2, 3, 5))) if rank >= 2 else (520, 3)
+    if wish == "large":
+        return (*shape[:-1], 4100 // max(1, math.prod(shape[:-1])) + 7)
+    if wish in ("empty", "ones"):
+        axis = rng.randrange(rank)
+        return (*shape[:axis], *SIZES[wish], *shape[axis + 1 :])
+    if wish in SIZES:
+        return (*shape[:-1], rng.choice(list(SIZES[wish])))
+    return shape

@@ -53,5 +53,7 @@ def _combine(words: Words) -> None:
     words["mechanism"] |= words["text_mechanism"]
     if words["mutation"] & {"setitem", "masked_setitem", "inplace_method", "fill_scalar"}:
         words["topology"].add("in_place")
+    if "several" in words["results"]:
+        words["topology"].add("multi_result")
     if "view_mutation" in words["topology"] and "graph_break" in words["python"]:
         words["mechanism"].add("view_mutation_break")

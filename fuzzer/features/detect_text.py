@@ -94,6 +94,7 @@ TEXT_DETECTORS: Mapping[str, frozenset[str]] = {
         "descending boolean_mask none_index zero_argument large_shift groups asymmetric_padding"
     ),
     "text_mechanism": frozenset({"item_fill"}),
+    "results": frozenset({"several"}),
 }
 
 
@@ -189,7 +190,7 @@ def _negative(node: ast.AST) -> bool:
     return isinstance(value, int) and value < 0
 
 
-def _elements(node: ast.AST) -> list[ast.expr]:
+def _elements(node: ast.AST | None) -> list[ast.expr]:
     return list(node.elts) if isinstance(node, (ast.Tuple, ast.List)) else []
 
 
@@ -317,6 +318,8 @@ class _Reader:
                 self.add("python", "dict_result")
             elif isinstance(node.value, ast.List):
                 self.add("python", "list_result")
+        if self.functions == ["fn"] and len(_elements(node.value) or getattr(node.value, "keys", ())) > 1:
+            self.add("results", "several")
 
     def assign(self, node: ast.Assign) -> None:
         for target in node.targets:

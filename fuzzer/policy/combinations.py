@@ -43,6 +43,16 @@ class Combinations:
         self.total += len(new)
         return sorted(new)
 
+    def unseen(self, realised: Iterable[str]) -> list[str]:
+        """What ``absorb`` would return; changes nothing."""
+        names = sorted({feature for feature in realised if feature in self._index})
+        return sorted(
+            f"{DOMAIN}:{left}+{right}"
+            for position, right in enumerate(names)
+            for left in names[:position]
+            if left.partition("=")[0] != right.partition("=")[0] and not self.seen(left, right)
+        )
+
     def seen(self, left: str, right: str) -> bool:
         """Whether two features of different dimensions ran together. Raises ``KeyError`` for unknown ones."""
         low, high = sorted((self._index[left], self._index[right]))

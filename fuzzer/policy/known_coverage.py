@@ -29,6 +29,17 @@ class KnownCoverage:
                     self._totals[domain] = self._totals.get(domain, 0) + len(new)
         return fresh
 
+    def unknown(self, delta: Mapping[str, Mapping[str, Iterable[int]]]) -> Coverage:
+        """What ``absorb`` would return; changes nothing."""
+        fresh: Coverage = {}
+        for domain, files in delta.items():
+            known = self._known.get(domain, {})
+            for file, ids in files.items():
+                new = set(ids) - known.get(file, frozenset())
+                if new:
+                    fresh.setdefault(domain, {})[file] = sorted(new)
+        return fresh
+
     @property
     def totals(self) -> dict[str, int]:
         """Domain → number of ids known."""

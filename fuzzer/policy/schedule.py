@@ -106,7 +106,9 @@ class Schedule:
         ``rng`` is the program's own stream (seeded with ``Plan.random``).
         """
         keys = self.operator_keys.get(family, ())
-        return self._operator_arms(family).choose_many(rng, k, keys, self.exploration) if keys else []
+        # Choosing must leave no trace: the state is a fold of what was recorded, and this call is not.
+        arms = self.operators.get(family) or ArmSet(family, keys, learning=self.learning)
+        return arms.choose_many(rng, k, keys, self.exploration) if keys else []
 
     def _template(self) -> Plan:
         features = self.vectors.draw(self.streams["features"], *_TEMPLATE_FEATURES, self.exploration)

@@ -116,6 +116,11 @@ class CampaignDirectory:
         return self.path / "coverage"
 
     @property
+    def operators(self) -> Path:
+        """Operators derived from the target, where those that ship do not fit it."""
+        return self.path / "operators.msgpack.z"
+
+    @property
     def llm(self) -> Path:
         return self.path / "llm"
 

@@ -21,7 +21,9 @@ def test_absorb_agrees_with_plain_sets(history: list[dict]) -> None:
     known, plain = KnownCoverage(), set()
     for delta in history:
         flat = {(domain, file, i) for domain, files in delta.items() for file, ids in files.items() for i in ids}
+        unknown = known.unknown(delta)
         fresh = known.absorb(delta)
+        assert unknown == fresh
         assert {(d, f, i) for d, files in fresh.items() for f, ids in files.items() for i in ids} == flat - plain
         assert all(ids and ids == sorted(ids) for files in fresh.values() for ids in files.values())
         plain |= flat

@@ -1,0 +1,171 @@
+"""The workers of a campaign: started together, told what the others covered, replaced when they age or die."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from fuzzer.exits import Exit, UserError
+from fuzzer.policy.known_coverage import Coverage
+from fuzzer.program import Program
+from fuzzer.store.directory import CampaignDirectory
+from fuzzer.worker import Target, TargetRefused, Worker, WorkerLost, WorkerOptions
+
+#: Run once on every fork server before anything counts: what importing, warming and any trivial program cover.
+CALIBRATION = """import torch
+
+META = {"mode": "backward"}
+
+
+def build_inputs():
+    return torch.ones(5, 7, requires_grad=True), torch.ones(5, 7)
+
+
+def fn(a, b):
+    return (torch.sin(a) + b).sum(dim=1)
+"""
+
+_RECYCLE_PROGRAMS = 3000
+_RECYCLE_RSS = 850 << 20
+_LOST_IN_A_ROW = 5  # servers lost without one program in between: the machine or the target is broken
+#: Seconds between tries to restart a server: a machine short of memory needs a moment, a broken target none.
+_BACKOFF = (0.1, 1.0, 5.0, 20.0)
+
+
+@dataclass
+class _Told:
+    """What one fork server was told: as of which of its starts, and up to which piece of news."""
+
+    restarts: int
+    position: int
+
+
+class Fleet:
+    """All workers. ``known`` gives the campaign's coverage, ``note`` takes lines for a person."""
+
+    def __init__(
+        self,
+        directory: CampaignDirectory,
+        targets: tuple[Target, ...],
+        count: int,
+        options: WorkerOptions,
+        known: Callable[[], Coverage],
+        note: Callable[[str, str], None],
+    ) -> None:
+        self.workers = [
+            Worker(targets[number % len(targets)], directory.worker_tmp(number), options) for number in range(count)
+        ]
+        self.known = known
+        self.note = note
+        self._news: list[Coverage] = []  # coverage found since ``_first``, in order
+        self._first = 0  # number of the first piece of news that is still kept
+        self._told: dict[int, _Told] = {}
+        self._lost = [0] * count  # servers lost in a row, by worker
+
+    async def start(self, stop: asyncio.Event) -> bool:
+        """Start all. False when ``stop`` came first.
+
+        Raises:
+            TargetRefused: one of them cannot start.
+        """
+        starting: asyncio.Future[Any] = asyncio.gather(*(self._start(n) for n in range(len(self.workers))))
+        stopping: asyncio.Future[Any] = asyncio.ensure_future(stop.wait())
+        try:
+            await asyncio.wait([starting, stopping], return_when=asyncio.FIRST_COMPLETED)
+            if starting.done():
+                starting.result()
+                return True
+            return False
+        finally:
+            stopping.cancel()
+            starting.cancel()
+            await asyncio.gather(starting, stopping, return_exceptions=True)
+
+    async def _start(self, number: int) -> None:
+        worker = self.workers[number]
+        await worker.start(lambda line: self.note("worker", f"worker {number}: {line}"))
+        await self._calibrate(worker)
+
+    async def _calibrate(self, worker: Worker) -> None:
+        """Run the calibration program twice; what it covers is known to the server and counted nowhere."""
+        for _ in range(2):
+            await worker.execute(Program.parse(CALIBRATION, "<calibration>"))
+        worker.programs = 0
+        await self._tell_all(worker)
+
+    # -- news -------------------------------------------------------------------------------------------------------
+
+    def publish(self, fresh: Coverage) -> None:
+        """Coverage that one worker found: the others disarm it before their next program."""
+        if fresh:
+            self._news.append(fresh)
+
+    async def tell(self, worker: Worker) -> None:
+        """Disarm in this server what the others found since. Raises ``WorkerLost``."""
+        told = self._told.get(id(worker))
+        if told is None or told.restarts != worker.restarts:
+            await self._calibrate(worker)  # a fresh server, which started by itself under some request
+            return
+        for fresh in self._news[told.position - self._first :]:
+            await worker.mark_known(fresh)
+        told.position = self._first + len(self._news)
+        self._forget()
+
+    async def _tell_all(self, worker: Worker) -> None:
+        position = self._first + len(self._news)  # before the await: what comes meanwhile is told again, harmlessly
+        await worker.mark_known(self.known())
+        self._told[id(worker)] = _Told(worker.restarts, position)
+        self._forget()
+
+    def _forget(self) -> None:
+        """Drop the news that every worker has heard, so that a long campaign holds none of it."""
+        if len(self._told) == len(self.workers):
+            heard = min(told.position for told in self._told.values())
+            del self._news[: max(0, heard - self._first)]
+            self._first = max(self._first, heard)
+
+    # -- age and death ----------------------------------------------------------------------------------------------
+
+    async def recycle(self, worker: Worker) -> None:
+        """Replace a server that has run long or grown: what leaks into it is gone before it matters."""
+        if worker.programs >= _RECYCLE_PROGRAMS or worker.server_rss > _RECYCLE_RSS:
+            self.note("worker", f"recycling a fork server of {worker.server_rss >> 20} MB, {worker.programs} programs")
+            await worker.stop()
+            await worker.revive()
+            await self._calibrate(worker)
+
+    def survived(self, worker: Worker) -> None:
+        """A program went through."""
+        self._lost[self.workers.index(worker)] = 0
+
+    async def revive(self, worker: Worker) -> None:
+        """Restart a lost server, with patience.
+
+        Raises:
+            UserError: exit code 4, lost too often in a row, or it will not start again.
+        """
+        number = self.workers.index(worker)
+        self._lost[number] += 1
+        if self._lost[number] >= _LOST_IN_A_ROW:
+            raise UserError(
+                f"the fork server of {worker.target.python} died {self._lost[number]} times in a row; "
+                f"its last words: {worker.last_words or 'none'}",
+                Exit.TARGET,
+            )
+        for pause in (*_BACKOFF, None):
+            try:
+                if not worker.alive:
+                    await worker.revive()
+                    await self._calibrate(worker)
+                return
+            except (TargetRefused, WorkerLost) as error:
+                if pause is None:
+                    raise UserError(str(error), Exit.TARGET) from None
+                self.note("warning", f"worker {number} does not restart: {error}")
+                await asyncio.sleep(pause)
+
+    async def kill(self) -> None:
+        """End all servers now."""
+        await asyncio.gather(*(worker.kill() for worker in self.workers), return_exceptions=True)
