@@ -115,7 +115,8 @@ class Campaign:
                 self.state = LoopState(self.state.operators, self.state.space, self.options.seed)
         for _after, record in self.journal.replay(offset):
             self.state.apply(record)
-        for warning in (*self.journal.warnings, *self.snapshot.warnings, *self.corpus_files.warnings):
+        stores = (self.journal, self.snapshot, self.corpus_files, self.findings)
+        for warning in [warning for store in stores for warning in store.warnings]:
             self.note("warning", warning)
         self.base_time = self.state.counters.run_time
         self.runs_before = self.state.counters.runs
@@ -317,7 +318,7 @@ class Campaign:
     ) -> None:
         """Turn one execution into records: run, and perhaps seed."""
         state, program = self.state, written.program
-        valid = is_valid(observation)
+        valid = is_valid(observation) and verdict.kind not in (Kind.INVALID, Kind.HARNESS_ERROR)
         realised = detect(program, observation, state.family_of, state.space)
         events, keys = event_coverage(observation.raw.get("counters", {}), observation.raw.get("kernels", ()))
         fresh, new_pairs = state.news_of({**observation.coverage, **events}, realised if valid else ())

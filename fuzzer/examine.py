@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from fuzzer import growth
 from fuzzer.gates import GATES, Gate, Suspect, apply_gate
 from fuzzer.judge import judge, judge_all
 from fuzzer.observation import Observation
@@ -73,7 +74,19 @@ async def pass_gates(worker: Worker, program: Program, observation: Observation,
             variants[gate.name] = seen
         return variants[gate.name]
 
-    return await _sift(program, observation, verdict, GATES, again)
+    judged = await _sift(program, observation, verdict, GATES, again)
+    return await _weigh_hang(worker, program, judged) if judged.kind is Kind.HANG else judged
+
+
+async def _weigh_hang(worker: Worker, program: Program, verdict: Verdict) -> Verdict:
+    """A hang in the compiler whose cost explodes with a parameter is a slow compile, with the growth as evidence."""
+    if verdict.stage not in ("compile", "second"):
+        return verdict
+    points = await growth.measure(worker, program)
+    if not growth.explodes(points):
+        return verdict
+    reason = f"compile time explodes with the parameters: {growth.told(points)} of their values"
+    return replace(verdict, kind=Kind.SLOW_COMPILE, reason=reason, details={**verdict.details, "growth": points})
 
 
 async def pass_cheap_gates(program: Program, observation: Observation, verdict: Verdict) -> Verdict:
@@ -149,7 +162,8 @@ async def confirm(
 
 def same_fault(one: Verdict, other: Verdict) -> bool:
     """The same kind at the same stage. Crashes may move between stages and signals: heap corruption does."""
-    if one.kind is not other.kind:
+    slow = {Kind.HANG, Kind.SLOW_COMPILE}
+    if one.kind is not other.kind and not {one.kind, other.kind} <= slow:
         return False
     loose = (Kind.CRASH, Kind.EAGER_CRASH, Kind.HANG, Kind.SLOW_COMPILE)
     return one.kind in loose or one.stage == other.stage

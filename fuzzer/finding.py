@@ -64,18 +64,18 @@ class Finding:
         debatable: why maintainers may call a real difference intended; empty for a plain bug.
         text: the whole program, the very text that ran.
         run, seconds: number of the execution and time since the campaign's start at which it was first seen.
-        target: fingerprint of the target (``torch``, ``git``, ``python``, ``device``, ``cpu``, ``compiler``
-        …). confirmations: of ``attempts`` fresh processes, how many showed it again. gates: (gate, outcome)
-        pairs of the verdict, in order. facts: ``leaves`` (worst first; those of the second call carry
+        target: fingerprint of the target (``torch``, ``git``, ``python``, ``device``, ``cpu``, ``compiler`` …).
+        confirmations: of ``attempts`` fresh processes, how many showed it again.
+        gates: (gate, outcome) pairs of the verdict, in order.
+        facts: ``leaves`` (worst first; those of the second call carry
         ``second``), ``faults`` by stage, ``end``,
             ``operators``, ``aliases``, ``log``: see ``essential_facts``.
         reduced: the smaller program, empty before reduction.
         known_issue: identifier of the known issue, where the state is ``known``.
         note: why it is ignored, or what a person remarked.
         duplicates: how many more programs showed the same major signature.
-        triage: results of later steps: ``backend`` (first failing stage of the staged bisect), ``pass`` (what
-        the
-            compiler's own bisector named), ``essential_features``, ``versions`` {torch: kind}, ``class``,
+        triage: results of later steps: ``backend`` (first failing backend), ``bisect`` (what torch's own
+            bisector named), ``essential_features``, ``versions`` {torch: kind}, ``class``,
             ``similar``, ``hypothesis``…
     """
 

@@ -54,8 +54,11 @@ class Fleet:
         known: Callable[[], Coverage],
         note: Callable[[str, str], None],
     ) -> None:
+        # One cache a target: the compiler's precompiled header takes seconds to build and is the same for all.
+        caches = [directory.worker_tmp(f"cache-{number}") for number in range(len(targets))]
         self.workers = [
-            Worker(targets[number % len(targets)], directory.worker_tmp(number), options) for number in range(count)
+            Worker(targets[number % len(targets)], directory.worker_tmp(number), options, caches[number % len(targets)])
+            for number in range(count)
         ]
         self.known = known
         self.note = note
@@ -133,8 +136,11 @@ class Fleet:
         if worker.programs >= _RECYCLE_PROGRAMS or worker.server_rss > _RECYCLE_RSS:
             self.note("worker", f"recycling a fork server of {worker.server_rss >> 20} MB, {worker.programs} programs")
             await worker.stop()
-            await worker.revive()
-            await self._calibrate(worker)
+            try:
+                await worker.revive()
+                await self._calibrate(worker)
+            except (TargetRefused, WorkerLost) as error:  # the next turn of the loop tries again, with patience
+                self.note("warning", f"a recycled fork server did not start: {error}")
 
     def survived(self, worker: Worker) -> None:
         """A program went through."""

@@ -18,6 +18,8 @@ from fuzzer.signature import short_operator
 from fuzzer.verdict import Kind, Verdict
 
 KEPT = "kept"
+#: A compiler that hangs burns its CPU; below this share of wall time the machine had no time for it.
+_BUSY = 0.25
 _VALUE_KINDS = frozenset({Kind.WRONG_VALUE, Kind.WRONG_GRADIENT, Kind.WRONG_MUTATION})
 #: Autograd passes these operators the results of their forward; other arguments are outside their contract.
 _PRIVATE_BACKWARD = re.compile(r"\b(?:torch\.ops\.)?aten\.\w+_backward\b")
@@ -125,6 +127,8 @@ def _random(suspect: Suspect, again: Observation) -> str:
 
 def _persists(suspect: Suspect, again: Observation) -> str:
     verdicts = judge_all(again, suspect.meta)
+    if suspect.verdict.kind is Kind.HANG and again.end.how == "timeout" and again.cpu < _BUSY * again.seconds:
+        return f"dismissed: the machine was busy ({again.cpu:.0f} CPU s in {again.seconds:.0f} s)"
     if any(verdict.kind is suspect.verdict.kind for verdict in verdicts) or verdicts[0].is_suspect:
         return KEPT
     return f"dismissed: gone when run again ({verdicts[0].kind.value})"

@@ -34,9 +34,13 @@ RELATIVE = {"float16": 4e-3, "bfloat16": 6.4e-2, "float32": 5.2e-6, "float64": 4
 _OUT_OF_MEMORY = re.compile(r"out of memory|can't allocate memory|not enough memory|tried to allocate", re.I)
 _INTERNAL_ASSERT = re.compile(r"INTERNAL ASSERT FAILED|please report a bug to PyTorch", re.I)
 
-#: The backward graph is traced ahead of time, so a program that modifies what its backward needs fails when compiled,
-#: while eager fails only if somebody calls backward. Maintainers call this a limit, not a bug.
-_SAVED_MODIFIED = re.compile(r"needed for gradient computation has been modified by an inplace operation")
+#: The backward graph is traced ahead of time, so a program whose backward would be refused (it modifies what backward
+#: needs, or has no derivative) fails when compiled, while eager fails only if somebody calls backward. Maintainers
+#: call this a limit, not a bug.
+_SAVED_MODIFIED = re.compile(
+    r"needed for gradient computation has been modified by an inplace operation"
+    r"|derivative for \S+ is not implemented|the derivative for '.*' is not implemented"
+)
 
 #: Documented limits of torch.compile: refusing them is no fault of the compiler.
 _UNSUPPORTED_TYPES = re.compile(
@@ -216,7 +220,7 @@ def _judge_generator(observation: Observation, meta: Mapping[str, Any]) -> Verdi
 
 
 def _severity(verdict: Verdict) -> tuple[int, int]:
-    order = (Kind.WRONG_VALUE, Kind.WRONG_MUTATION, Kind.WRONG_GRADIENT, Kind.METADATA)
+    order = (Kind.WRONG_VALUE, Kind.WRONG_MUTATION, Kind.WRONG_GRADIENT, Kind.METADATA, Kind.FLAKY)
     return (1 if verdict.debatable else 0, order.index(verdict.kind))
 
 

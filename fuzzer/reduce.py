@@ -9,7 +9,8 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Awaitable, Callable, Iterator
 
-from fuzzer.engines.view import ProgramView, Returns, ViewError
+from fuzzer.engines.block import Block, Returns
+from fuzzer.engines.view import ProgramView, ViewError
 from fuzzer.exits import UserError
 from fuzzer.program import Program
 
@@ -21,7 +22,7 @@ class _Spent(Exception):
     """The budget of executions is used up."""
 
 
-async def reduce_program(program: Program, fails: Fails, budget: int = 24) -> Program:
+async def reduce_program(program: Program, fails: Fails, budget: int = 20) -> Program:
     """The smallest failing program found within ``budget`` executions; ``program`` itself where nothing smaller fails.
 
     The result is a program that was itself seen to fail, word for word.
@@ -121,13 +122,18 @@ def without_options(view: ProgramView) -> Iterator[ProgramView]:
 
 def without_unread_inputs(view: ProgramView) -> Iterator[ProgramView]:
     """Lines of the builder that nothing reads: they moved the random numbers of those after them."""
-    build = list(view.build)
-    for statement in reversed(view.build):
-        needed = set(view.build_returns.reads).union(*(other.reads for other in build if other is not statement))
+    shorter = view.with_blocks(_without_unread)
+    if shorter != view:
+        yield shorter
+
+
+def _without_unread(block: Block) -> Block:
+    body = list(block.body)
+    for statement in reversed(block.body):
+        needed = set(block.returns.reads).union(*(other.reads for other in body if other is not statement))
         if statement.targets and not set(statement.targets) & needed:
-            build.remove(statement)
-    if len(build) < len(view.build):
-        yield dataclasses.replace(view, build=tuple(build))
+            body.remove(statement)
+    return Block(tuple(body), block.returns)
 
 
 PASSES: tuple[Pass, ...] = (
@@ -160,19 +166,26 @@ def _tidied(view: ProgramView) -> ProgramView:
     """Without dead statements, and without inputs that nothing reads."""
     while dead := view.dead():
         view = dataclasses.replace(view, body=tuple(s for i, s in enumerate(view.body) if i not in dead))
-    if view.signature or view.build2 is not None or len(view.inputs) != len(view.params):
+    blocks = [view.build_returns, *([view.build2.returns] if view.build2 else [])]
+    if view.signature or any(len(block.items) != len(view.params) or block.kind != "tuple" for block in blocks):
         return view
     read = set(view.returns.reads).union(*(statement.reads for statement in view.body))
     kept = [position for position, name in enumerate(view.params) if name in read]
     if len(kept) == len(view.params) or not kept:
         return view
-    inputs = tuple(view.inputs[position] for position in kept)
-    returns = dataclasses.replace(view.build_returns, items=inputs)
-    build = list(view.build)
-    for statement in reversed(view.build):
-        needed = set(inputs).union(*(other.reads for other in build if other is not statement))
+    view = dataclasses.replace(view, params=tuple(view.params[position] for position in kept))
+    return view.with_blocks(lambda block: _with_results(block, kept))
+
+
+def _with_results(block: Block, kept: list[int]) -> Block:
+    """A builder that returns only some of its values, without the lines that only the others needed.
+
+    Lines that draw random numbers stay, unread, so that the values of those after them do not change.
+    """
+    returns = dataclasses.replace(block.returns, items=tuple(block.returns.items[position] for position in kept))
+    body = list(block.body)
+    for statement in reversed(block.body):
+        needed = set(returns.reads).union(*(other.reads for other in body if other is not statement))
         if statement.pure and not set(statement.targets) & needed:
-            build.remove(statement)
-    # Random inputs keep their values only if the draws before them stay: unread random ones are left in the builder.
-    params = tuple(view.params[position] for position in kept)
-    return dataclasses.replace(view, params=params, build_returns=returns, build=tuple(build))
+            body.remove(statement)
+    return Block(tuple(body), returns)

@@ -231,8 +231,11 @@ def _stages(finding: Finding) -> str:
         lines.append(f"- Stage of execution: {code(finding.stage)}.")
     if triage.get("backend"):
         lines.append(f"- First failing backend: {code(triage['backend'])}.")
-    if triage.get("pass"):
-        lines.append(f"- Named by the compiler's bisector: {code(triage['pass'])}.")
+    bisected = triage.get("bisect") or {}
+    if bisected.get("subsystem"):
+        named = f" no. {bisected['number']}: {code(bisected['what'])}" if bisected.get("what") else ""
+        lines.append(f"- Named by torch's own bisector: {code(bisected['subsystem'])}{named}.")
+        lines.append(f"- Replay: {code(bisected['replay'])}.")
     if triage.get("class"):
         lines.append(f"- Class: {escape(triage['class'])}.")
     if triage.get("essential_features"):

@@ -47,6 +47,7 @@ class Screen:
 
     def note(self, kind: str, text: str) -> None:
         """One event. Text may come from programs: it is shown as text, never as markup."""
+        text = printable(text)
         clock = time.strftime("%H:%M:%S")
         self._lines.append((clock, kind, text))
         if self._live is None and not self.quiet:
@@ -120,6 +121,11 @@ def strongest_arms(campaign: Campaign, count: int = 5) -> list[tuple[str, str]]:
         best = sorted(pulled, key=lambda arm: -arms.posterior(arm)[0])[:count]
         rows.append((name, ", ".join(f"{arm} {arms.posterior(arm)[0]:.2f}" for arm in best) or "–"))
     return rows
+
+
+def printable(text: str) -> str:
+    """A line without control characters: what a program prints must not drive the terminal of who reads it."""
+    return "".join(char if char.isprintable() else "�" for char in text)
 
 
 def plain_line(campaign: Campaign) -> str:

@@ -23,7 +23,7 @@ _NORMALISERS: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"\b[us]\d+\b"), "SYM"),
     (re.compile(r"'[^'\n]{40,}'"), "'TEXT'"),
     (re.compile(r"-?\b\d+(\.\d+)?(e[+-]?\d+)?\b"), "N"),
-    (re.compile(r"\[(?:N(?:, )?)*\]|\((?:N(?:, ?)?)+\)"), "SHAPE"),
+    (re.compile(r"\[(?:(?:N|SYM)(?:, )?)*\]|\((?:(?:N|SYM)(?:, ?)?)+\)"), "SHAPE"),
     (re.compile(r"\s+"), " "),
 )
 
@@ -82,7 +82,8 @@ def compiler_error(text: str) -> str:
 
 def normalise(text: str) -> str:
     """A message without what varies between runs: addresses, numbers, sizes, temporary names, paths."""
-    text = text.split("\nfrom user code")[0].split("\nSet TORCHDYNAMO_VERBOSE")[0]
+    for marker in ("\nfrom user code", "\nSet TORCHDYNAMO_VERBOSE", "\n  target: "):
+        text = text.split(marker)[0]
     for pattern, replacement in _NORMALISERS:
         text = pattern.sub(replacement, text)
     return text.strip()[:600]

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from fuzzer.bisect import first_failing_backend, torch_bisect
 from fuzzer.examine import Confirmation, confirm, pass_cheap_gates, pass_gates, same_fault
 from fuzzer.finding import Finding, State, essential_facts
 from fuzzer.judge import judge
@@ -19,6 +21,9 @@ from fuzzer.worker import Worker
 
 #: Fresh processes that must all show a fault.
 CONFIRMATIONS = 3
+
+#: Executions that reducing may take; a debatable difference is worth a third.
+_BUDGET, _DEBATABLE_BUDGET = 20, 7
 
 #: Operators that torch adds around others; they name no culprit.
 _INCIDENTAL = frozenset({"detach", "alias", "clone", "lift_fresh", "view", "_to_copy", "t", "transpose", "expand"})
@@ -64,7 +69,8 @@ async def triage(
         # The smaller program may be on the edge where the whole one is not.
         reduced, seen = program, observation
         fresh = await confirm(worker.target, folder, worker.cache, program, judged, runs, worker.options.plant)
-    finding = _finding(worker, program, reduced, seen, judged, fresh, origin)
+    located: dict[str, Any] = await _located(worker, reduced, judged) if fresh.certain else {}
+    finding = _finding(worker, program, reduced, seen, judged, fresh, origin, located)
     logs = tuple(item.log for item in fresh.observations)
     if not fresh.certain:
         return Triaged("flaky", judged, finding.moved(State.FLAKY), logs)
@@ -73,6 +79,15 @@ async def triage(
     if issue:
         return Triaged("known", judged, finding.moved(State.KNOWN, known_issue=issue), logs)
     return Triaged("debatable" if judged.debatable else "confirmed", judged, finding, logs)
+
+
+async def _located(worker: Worker, program: Program, verdict: Verdict) -> dict[str, Any]:
+    """The first failing backend, and what torch's own bisector names (for faults of Inductor and its passes)."""
+    backend = await first_failing_backend(worker, program, verdict)
+    bisected: dict[str, Any] = {}
+    if backend in ("decomp", "inductor") and not verdict.debatable:
+        bisected = await torch_bisect(worker, program, verdict)
+    return {"backend": backend, "bisect": bisected}
 
 
 async def _reduced(
@@ -98,7 +113,7 @@ async def _reduced(
         return True
 
     major = signature(verdict, observation).major
-    smallest = await reduce_program(program, fails)
+    smallest = await reduce_program(program, fails, _DEBATABLE_BUDGET if verdict.debatable else _BUDGET)
     if smallest is program:
         return program, observation, verdict
     seen, judged = last[smallest.id]
@@ -114,9 +129,10 @@ def _finding(
     verdict: Verdict,
     fresh: Confirmation,
     origin: Origin,
+    located: dict[str, Any],
 ) -> Finding:
     return Finding(
-        signature=final_signature(verdict, seen),
+        signature=final_signature(verdict, seen, located.get("bisect", {})),
         kind=verdict.kind,
         text=program.text,
         stage=verdict.stage,
@@ -131,17 +147,24 @@ def _finding(
         attempts=fresh.n,
         gates=verdict.gates,
         facts=essential_facts(seen, verdict),
+        triage=located,
         reduced=reduced.text if reduced.text != program.text else "",
     )
 
 
-def final_signature(verdict: Verdict, seen: Observation) -> Signature:
-    """The signature after reduction: for silent faults the operators that are left, and the dtype of the value."""
+def final_signature(verdict: Verdict, seen: Observation, bisected: Mapping[str, Any]) -> Signature:
+    """The signature after reduction.
+
+    For silent faults the culprit is what torch's own bisector named, else the operators that are left; with the dtype
+    of the value, for one lowering has several bugs.
+    """
     leaf: dict[str, Any] = verdict.details.get("leaf", {})
     dtype = (leaf.get("eager") or {}).get("dtype", "")
     names = {short_operator(name) for name in seen.operators}
-    named = sorted(names - _INCIDENTAL) or sorted(names)
-    return signature(verdict, seen, culprit=f"{','.join(named)} {dtype}".strip())
+    culprit = ",".join(sorted(names - _INCIDENTAL) or sorted(names))
+    if bisected.get("what"):
+        culprit = f"{bisected['subsystem']} {bisected['what']}"
+    return signature(verdict, seen, culprit=f"{culprit} {dtype}".strip())
 
 
 def _known_issue(known: KnownIssues, finding: Finding, seen: Observation, worker: Worker) -> str:

@@ -72,6 +72,7 @@ class Worker:
         self.restarts = 0
         self.server_rss = 0
         self.last_words = ""  # last line that a lost server printed
+        self._busy = False
         self._process: asyncio.subprocess.Process | None = None
         self._reader: asyncio.StreamReader | None = None
         self._writer: asyncio.StreamWriter | None = None
@@ -121,6 +122,7 @@ class Worker:
             await self.kill()
             raise
         self.programs = 0
+        self._busy = False
         self.server_rss = int(self.ready.get("rss", 0))
         return self.ready
 
@@ -256,11 +258,13 @@ class Worker:
         await self.start()
 
     async def _ask(self, request: dict[str, Any], seconds: float, expected: str) -> dict[str, Any]:
+        self._busy = True  # stays so when this is cancelled: the answer is still to come, so the server is of no use
         try:
             await self._send(request)
             answer = await asyncio.wait_for(self._receive(), seconds)
             if answer["type"] != expected:
                 raise WorkerLost(f"the fork server answered {answer['type']!r} to {request['type']!r}")
+            self._busy = False
             return answer
         except asyncio.TimeoutError:
             await self.kill()
@@ -292,7 +296,7 @@ class Worker:
 
     async def stop(self) -> None:
         """Ask the server to leave, then make sure."""
-        if self.alive:
+        if self.alive and not self._busy:
             with contextlib.suppress(WorkerLost):
                 await self._send({"type": "quit"})
             with contextlib.suppress(asyncio.TimeoutError):

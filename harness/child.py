@@ -48,6 +48,9 @@ class ExecChild:
             inputs = self.program.inputs()
             self.facts(values=[observe.value_words(item) for _path, item in compare.flatten("in", inputs)])
         meta = self.program.meta
+        if self.options.get("bisect"):
+            self.bisect(meta)
+            return
         if self.options.get("random_path") == "default":
             meta = {**meta, "random": False}
         gradients = self.program.wants_gradients
@@ -154,6 +157,13 @@ class ExecChild:
             if source is not None and leaf.get("differing", 0) > 0:
                 path = leaf["path"]
                 leaf["gathered_equal"] = observe.gathered_equal(*source, left[path], right[path])
+
+    def bisect(self, meta: dict[str, Any]) -> None:
+        from harness.bisecting import bisect
+
+        with self.stage("compile"), execution.patched(meta, {}):
+            found = bisect(self.program, self.options["bisect"], meta, lambda a, b: compare_results(a, b, None))
+            self.facts(bisect=found)
 
     def float64(self, meta: dict[str, Any], gradients: bool, second: bool) -> Result | str:
         """The reference, or one line why there is none."""

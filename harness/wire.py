@@ -89,6 +89,7 @@ class ExecOptions(TypedDict, total=False):
     only_eager: bool
     observe: bool  # trace operators (default true)
     perturb: bool  # run eager on inputs moved by one ULP as well
+    bisect: dict[str, Any]  # run torch's own bisector in place of everything else (see harness.bisecting)
     random_path: str  # "default": leave fallback_random off even for programs that ask for it
 
 
@@ -180,6 +181,7 @@ class ObservationMap(TypedDict, total=False):
     perturbed_leaves: list[LeafMap]  # eager against eager on inputs moved by one ULP
     values: list[list[str]]  # per input leaf: words for its elements (see harness.observe.value_words)
     rng: dict[str, bool]  # "equal": both sides left the generator in the same state
+    bisect: dict[str, Any]  # what torch's own bisector named
     server_rss: int
     log: str
     counters: dict[str, int]  # torch._dynamo.utils.counters, flattened "inductor.pattern_matcher_count"

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import json
+import os
 import sys
+import tempfile
+import traceback
 from collections.abc import Sequence
 
 from fuzzer import __version__
@@ -33,5 +37,28 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"eddy {args.verb}: interrupted", file=sys.stderr)
         return int(Exit.INTERRUPTED)
     except BrokenPipeError:
-        sys.stderr.close()  # the reader of our output has gone: nobody is left to tell
+        # The reader of our output has gone: nobody is left to tell, and the interpreter's own flush must not complain.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return int(Exit.DONE)
+    except Exception as error:
+        return _internal(args, error)
+
+
+def _internal(args: argparse.Namespace, error: Exception) -> int:
+    """What should not happen: one line for the user, the trace in a file. A full disk is nobody's fault."""
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+        print(f"eddy {args.verb}: the disk is full ({error}); free some room, then resume", file=sys.stderr)
+        return int(Exit.ABORTED)
+    trace = "".join(traceback.format_exception(type(error), error, error.__traceback__))
+    first = " ".join(f"{type(error).__name__}: {error}".split())[:300]
+    try:
+        folder = getattr(args, "log_folder", None) or tempfile.gettempdir()
+        with tempfile.NamedTemporaryFile(
+            "w", prefix="eddy-error-", suffix=".txt", dir=folder, delete=False, encoding="utf-8"
+        ) as file:
+            file.write(f"eddy {__version__} {' '.join(sys.argv[1:])}\n{trace}")
+        where = f"please report it with {file.name}"
+    except OSError:
+        where = f"please report it; the trace could not be written:\n{trace}"
+    print(f"eddy {args.verb}: internal error: {first}; {where}", file=sys.stderr)
+    return int(Exit.INTERNAL)

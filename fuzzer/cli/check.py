@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import os
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -45,6 +46,14 @@ _PLANTED: tuple[tuple[str, Program, str, tuple[Kind, ...]], ...] = (
     ("planted crash is seen", _program("torch.os.abort()"), "", (Kind.EAGER_CRASH,)),
     ("hang is ended", _program("while True:\n    pass"), "", (Kind.INVALID, Kind.HANG)),
 )  # fmt: skip
+
+
+#: What it means that a protection is open, and what helps.
+_OPEN = {
+    "network": "programs can reach the network; allow user namespaces, or run in a container without network",
+    "processes": "programs can see, signal and outlive other processes of yours; allow user and process namespaces",
+    "files": "programs can write to all your files; use a kernel with Landlock (5.13), or a user of its own",
+}
 
 
 @dataclass(frozen=True)
@@ -95,8 +104,8 @@ async def _healthy(target: Target, folder: Path) -> list[Check]:
             Check("compiler", bool(facts["compiler"]), facts["compiler"] or "no answer from the C++ compiler"),
             Check("vector instructions", bool(facts["isa"]), facts["isa"] or "none: all code would be scalar"),
             Check("threads", ready["threads"] == 1, f"{ready['threads']} in the fork server (must be 1)"),
-            *(Check(f"protection: {name}", not how.startswith("open"), how, required=False)
-              for name, how in protection.items()),
+            *(_protection(name, how) for name, how in protection.items()),
+            Check("protection: process count", *_process_count(), required=False),
             *(Check(f"coverage: {name}", row["available"], row["why"] or f"{row['total']} ids", required=False)
               for name, row in ready["coverage"].items()),
         ]  # fmt: skip
@@ -106,6 +115,17 @@ async def _healthy(target: Target, folder: Path) -> list[Check]:
     finally:
         await worker.stop()
     return checks
+
+
+def _protection(name: str, how: str) -> Check:
+    remedy = f"; {_OPEN[name]}" if how.startswith("open") and name in _OPEN else ""
+    return Check(f"protection: {name}", not how.startswith("open"), how + remedy, required=False)
+
+
+def _process_count() -> tuple[bool, str]:
+    """Whether the kernel lists the children of a process: without it, forks without end are met by time limits only."""
+    listed = Path(f"/proc/self/task/{os.getpid()}/children").exists()
+    return listed, "limited" if listed else "unlimited: this kernel does not list children (CONFIG_PROC_CHILDREN)"
 
 
 async def _planted(target: Target, folder: Path) -> list[Check]:

@@ -11,6 +11,7 @@ from fuzzer.cli import common
 from fuzzer.examine import Examined, confirm, examine
 from fuzzer.exits import Exit
 from fuzzer.program import Program
+from fuzzer.screen import printable
 from fuzzer.worker import Worker, WorkerOptions
 
 
@@ -73,7 +74,8 @@ def _print(seen: Examined, confirmed: str, torch: str, args: argparse.Namespace)
         return
     debatable = f" (debatable: {verdict.debatable})" if verdict.debatable else ""
     where = f" at {verdict.stage}" if verdict.stage else ""
-    print(f"{seen.program.source}: {verdict.kind.value}{where}{debatable} {verdict.reason}".rstrip(), flush=True)
+    shown = f"{seen.program.source}: {verdict.kind.value}{where}{debatable} {verdict.reason}"
+    print(printable(shown.rstrip()), flush=True)
     if confirmed:
         print(f"    confirmed in {confirmed} fresh processes")
     if args.verbose:
@@ -84,4 +86,4 @@ def _print(seen: Examined, confirmed: str, torch: str, args: argparse.Namespace)
         for stage in seen.observation.stages:
             print(f"    stage {stage.name}: {stage.seconds:.3f} s" + (f", {stage.fault.type}" if stage.fault else ""))
         for text in seen.observation.log.strip().splitlines()[-20:]:
-            print(f"    | {text}")
+            print(f"    | {printable(text)}")

@@ -103,10 +103,10 @@ def _options(directory: CampaignDirectory, args: argparse.Namespace) -> Campaign
             stop_on_plateau=args.stop_on_plateau,
             exit_on_finding=args.exit_on_finding,
         )
-    except (KeyError, TypeError, ValueError) as error:
-        raise UserError(
-            f"{directory.config_file}: {error!r} is missing or of the wrong type; mend that line", Exit.DIRECTORY
-        ) from None
+    except KeyError as error:
+        raise UserError(f"{directory.config_file}: {error} is missing; add that line", Exit.DIRECTORY) from None
+    except (TypeError, ValueError) as error:
+        raise UserError(f"{directory.config_file}: wrong type ({error}); mend that line", Exit.DIRECTORY) from None
 
 
 async def _interruptible(work: Any) -> Any:

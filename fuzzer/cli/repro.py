@@ -13,6 +13,7 @@ from fuzzer.examine import confirm, examine
 from fuzzer.exits import Exit, UserError
 from fuzzer.finding import Finding
 from fuzzer.program import Program
+from fuzzer.screen import printable
 from fuzzer.worker import Worker, WorkerOptions
 
 
@@ -35,7 +36,7 @@ def run(args: argparse.Namespace) -> int:
     print(
         json.dumps(line)
         if args.json
-        else f"{line['file']}: {line['kind']}, shown in {line['confirmed']}: {line['reason']}"
+        else printable(f"{line['file']}: {line['kind']}, shown in {line['confirmed']}: {line['reason']}")
     )
     return Exit.DONE if shown else Exit.NOT_REPRODUCED
 

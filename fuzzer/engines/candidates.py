@@ -1,92 +1,241 @@
-"""Proposals of one operator for a draft, the boldest first and the recorded call, which always held, last."""
+"""Proposals for a draft, the boldest first and the recorded call, which always held, last."""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from fuzzer.engines.draft import Candidate, Draft, Facts
+from fuzzer.engines.idioms import Idiom, Idioms, default_idioms, write
+from fuzzer.engines.render import EFFECTS, Slots, render
 from fuzzer.engines.tensors import COMPLEX, FLOATS, SIGNED, UNSIGNED, Fresh, Shape, reshaped
 from fuzzer.engines.wishes import BOUNDARY_TEXT, Wishes
 from fuzzer.knowledge.operators import Call, Form, Operator, Operators, Tensor
 
 #: How often each form is written, before the probe has its say.
 _FORM_WEIGHTS: Mapping[str, float] = {
-    "function": 1.0, "method": 0.9, "operator": 1.5, "module": 0.25, "inplace": 0.25, "statement": 0.25, "out": 0.05,
+    "function": 1.0, "method": 0.9, "operator": 1.5, "module": 0.25, "inplace": 0.25, "statement": 0.25, "out": 0.0,
 }  # fmt: skip
-_EFFECTS = ("inplace", "statement")
 _REFUSALS = 6  # refused proposals without one that held, after which an operator gets its recorded calls only
+_MOST_IDIOMS = 8
+_ADAPTED = 0.7  # share of idioms tried on an adapted tensor where none fits as it is
+_SPELLED = 24  # numbers of a literal tensor: beyond, nobody would type them
+#: Results without defined contents: every difference would be dismissed.
+_UNINITIALISED = re.compile(r"\b(new_)?empty|resize|\bset_\b")
+#: Graph breaks or shapes that depend on data: refused by a program that must be one graph.
+_DATA_DEPENDENT = re.compile(
+    r"\bitem\b|nonzero|masked_select|unique|argwhere|\bequal\b|allclose|tolist|histogram|bincount|repeat_interleave"
+)
+_SHIFT = re.compile(r"shift|<<|>>")
 
 
 class Proposer:
     """Makes candidates; remembers per operator how its proposals fared."""
 
-    def __init__(self, operators: Operators) -> None:
+    def __init__(self, operators: Operators, idioms: Idioms | None = None) -> None:
         self.operators = operators
+        self.idioms = idioms or default_idioms()
         self._fared: dict[str, list[int]] = {}  # operator → [held, refused] of connected proposals
+        self._carrying: dict[str, list[tuple[Operator, Call]]] = {}
 
     def learn(self, candidates: Sequence[Candidate], chosen: int) -> None:
         """Candidates before the chosen one were refused (all of them when it is -1)."""
-        if candidates:
-            fared = self._fared.setdefault(candidates[0].operator, [0, 0])
-            fared[0] += 0 <= chosen < len(candidates) - 1
-            fared[1] += (len(candidates) if chosen < 0 else chosen) > 0
+        held = candidates[chosen].operator if chosen >= 0 else ""
+        for operator in dict.fromkeys(candidate.operator for candidate in candidates if candidate.operator):
+            own = [(index, c) for index, c in enumerate(candidates) if c.operator == operator and c.connected]
+            tried = [index for index, _ in own if chosen < 0 or index <= chosen]
+            if tried:
+                fared = self._fared.setdefault(operator, [0, 0])
+                fared[0] += operator == held and candidates[chosen].connected
+                fared[1] += operator != held or not candidates[chosen].connected
 
-    def propose(self, operator: Operator, draft: Draft, wishes: Wishes, rng: random.Random) -> list[Candidate]:
-        """Up to seven candidates for one statement."""
-        call, form = _call_and_form(operator, wishes, draft, rng)
+    def allowed(self, operator: Operator, wishes: Wishes) -> bool:
+        """Is the operator's result defined, and fit for the way in which the program runs?"""
+        forms = " ".join([operator.name, *(form.text for form in operator.forms)])
+        if _UNINITIALISED.search(forms) or operator.family == "uninitialised":
+            return False
+        return not (wishes.wants("config=fullgraph") and _DATA_DEPENDENT.search(forms))
+
+    # -- operators ----------------------------------------------------------------------------------------------
+
+    def propose(
+        self,
+        operator: Operator,
+        draft: Draft,
+        wishes: Wishes,
+        rng: random.Random,
+        *,
+        main: str = "",
+        direct: bool = False,
+        call: Call | None = None,
+        modules: bool = False,
+        pure: bool = False,
+    ) -> list[Candidate]:
+        """Up to eight candidates for one statement.
+
+        Args:
+            main: a live tensor that it must read; then nothing is proposed that does not.
+            direct: without a view or a cast between them.
+            call: the recorded call to start from; by default any.
+            modules: only the operator's module forms.
+            pure: none of its forms that write in place.
+        """
+        chosen = _call_and_form(operator, wishes, draft, rng, call, modules, pure)
+        if chosen is None:
+            return []
+        call, form = chosen
         held, refused = self._fared.get(operator.key, (0, 0))
-        bold = held > 0 or refused < _REFUSALS
-        makers = []
-        live = draft.tensors()
-        if live and call.tensors:
+        bold = held > 0 or refused < _REFUSALS or bool(main)
+        makers: list[Callable[[], Slots | None]] = []
+        ranked = [(main, draft.live[main])] if main in draft.live else _preferred(draft, rng)
+        if ranked and call.tensors:
             if bold:
-                makers += [lambda: _connected(call, draft, wishes, rng)] * 2
-            makers += [lambda: _adapted(call, draft, wishes, rng)]
-        makers += [lambda: _fresh(operator, call, wishes, rng)] * (1 if live else 2)
-        makers += [lambda: _recorded(call, wishes)]
+                makers += [lambda: _connected(operator, call, ranked, wishes, rng)] * 2
+            if not direct:
+                makers += [lambda: _adapted(operator, call, ranked, wishes, rng)]
+                makers += [lambda: _joined(call, ranked, wishes, rng)]
+        if not main:
+            makers += [lambda: _fresh(operator, call, wishes, rng)] * (1 if ranked else 2)
+            makers += [lambda: _recorded(call, wishes)]
         candidates: list[Candidate] = []
         for make in makers:
-            plan = make()
-            candidate = _render(operator, call, form, plan, draft, rng) if plan is not None else None
-            if candidate is not None and all(candidate.text() != other.text() for other in candidates):
+            slots = make()
+            candidate = render(operator, call, form, slots, draft, rng) if slots is not None else None
+            if candidate is not None:
                 candidates.append(candidate)
         return candidates
 
+    def carrying(self, boundary: str) -> list[tuple[Operator, Call]]:
+        """Recorded calls with a boundary feature among their arguments."""
+        if boundary not in self._carrying:
+            pattern = BOUNDARY_TEXT[boundary]
+            self._carrying[boundary] = [
+                (operator, call)
+                for operator in self.operators
+                for call in operator.calls
+                if pattern.search(_arguments_text(call))
+            ]
+        return self._carrying[boundary]
 
-class _Slots:
-    """For each tensor of a call: a live name (with an adapter expression, or as it is) or a fresh tensor."""
+    # -- idioms -------------------------------------------------------------------------------------------------
 
-    def __init__(self) -> None:
-        self.items: list[tuple[str, str] | Fresh] = []  # (name, adapter with {} for the name) or Fresh
+    def by_idiom(
+        self, key: str, draft: Draft, wishes: Wishes, rng: random.Random, *, main: str = "", fresh: bool = False
+    ) -> list[Candidate]:
+        """Candidates from the idioms of a feature or of ``group=NAME``, in random order; idioms without code left out.
 
-    def use(self, name: str, adapter: str = "{}") -> None:
-        self.items.append((name, adapter))
+        ``main``: the tensor to apply them to; by default any live one that fits, else one adapted, else a fresh one.
+        ``fresh``: a fresh one at once.
+        """
+        idioms = [idiom for idiom in self.idioms.of(key) if idiom.code]
+        rng.shuffle(idioms)
+        candidates = []
+        # Every idiom on what is there before any on a tensor of its own: programs should hang together.
+        ways = ("live",) if main else ("live", "adapted", "fresh") if not fresh else ("fresh",)
+        for way in ways:
+            for idiom in idioms:
+                candidate = self._idiom(idiom, draft, wishes, rng, main, way)
+                if candidate is not None and (way != "adapted" or rng.random() < _ADAPTED):
+                    candidates.append(candidate)
+        return candidates[:_MOST_IDIOMS]
 
-    def make(self, fresh: Fresh) -> None:
-        self.items.append(fresh)
+    def _idiom(
+        self, idiom: Idiom, draft: Draft, wishes: Wishes, rng: random.Random, main: str, way: str
+    ) -> Candidate | None:
+        """``way``: on a ``live`` tensor as it is, on one ``adapted`` by a view or cast, or on a ``fresh`` one."""
+        inputs: list[tuple[str, str]] = []
+        reads: list[str] = []
+        lines: list[str] = []
+        bound: list[str] = []
+        given = {name for name, _ in draft.inputs}
+        live = [(main, draft.live[main])] if main else _preferred(draft, rng)
+        if way == "fresh":
+            dtype, shape = idiom.subject(rng)
+            dtype = next((d for d in wishes.values("dtype") if d in idiom.dtypes), dtype)
+            (x,) = draft.fresh_names(1)
+            inputs.append((x, Fresh(shape, dtype, grad=_graded(dtype, wishes)).text(rng)))
+        elif way == "live":
+            fitting = [(n, f) for n, f in live if idiom.fits(f["dtype"], f["shape"], n not in given)]
+            if not fitting:
+                return None
+            x, facts = fitting[0]
+            dtype, shape = facts["dtype"], tuple(facts["shape"])
+            reads.append(x)
+        else:
+            adapters = [(n, idiom.adapter(f["dtype"], f["shape"])) for n, f in live]
+            name, adapter = next(((n, a) for n, a in adapters if a and a[0] != "{}"), ("", None))
+            if adapter is None:
+                return None
+            text, dtype, shape = adapter
+            (x,) = draft.fresh_names(1)
+            lines.append(f"{x} = {text.format(name)}")
+            bound.append(x)
+            reads.append(name)
+        y = ""
+        if idiom.needs_twin:
+            twins = [n for n, f in draft.tensors() if n != x and f["dtype"] == dtype and tuple(f["shape"]) == shape]
+            if twins and way == "live":
+                y = rng.choice(twins)
+                reads.append(y)
+            else:
+                (y,) = draft.fresh_names(1)
+                inputs.append((y, Fresh(shape, dtype, grad=_graded(dtype, wishes)).text(rng)))
+        piece = write(idiom, x, dtype, shape, rng, lambda: draft.fresh_names(1)[0], y)
+        binds = (*(name for name, _ in (*inputs, *piece.inputs)), *bound, *piece.binds)
+        return Candidate(
+            [*inputs, *piece.inputs],
+            [*lines, "\n".join(piece.lines)],
+            piece.results[0] if piece.results else "",
+            tuple(reads),
+            binds,
+            "",
+            written=piece.written,
+            results=piece.results,
+            helper=piece.helper,
+            meta=dict(idiom.meta),
+            scoped=idiom.scoped,
+            kept=idiom.returns == "kept",
+            connected=bool(reads),
+        )
 
 
-def _call_and_form(operator: Operator, wishes: Wishes, draft: Draft, rng: random.Random) -> tuple[Call, Form]:
-    forms = list(operator.forms)
-    weights = [_weight(form, wishes, draft) for form in forms]
+def _call_and_form(
+    operator: Operator,
+    wishes: Wishes,
+    draft: Draft,
+    rng: random.Random,
+    call: Call | None,
+    modules: bool,
+    pure: bool,
+) -> tuple[Call, Form] | None:
+    forms = [form for form in operator.forms if form.kind == "module" or not modules]
+    forms = [form for form in forms if not pure or not (form.kind in EFFECTS or form.text.endswith("_"))]
+    if call is not None:
+        wanted = call
+        forms = [form for form in forms if any(wanted is other for other in operator.calls_of(form))]
+    weights = [_weight(form, wishes) for form in forms]
+    if not forms or not sum(weights):
+        return None
     form = rng.choices(forms, weights)[0]
+    if call is not None:
+        return call, form
     calls = operator.calls_of(form)
-    for boundary in wishes.calls:
-        carrying = [call for call in calls if BOUNDARY_TEXT[boundary].search(_arguments_text(call))]
-        if carrying:
-            return rng.choice(carrying), form
-    # Plain calls come first in the record; the square favours them without ever leaving the others out.
-    return calls[int(len(calls) * rng.random() ** 1.5)], form
+    # Plain calls come first in the record; the power favours them without ever leaving the others out. Among three,
+    # one is taken whose tensors are of a rank that a live tensor has: it is likelier to fit.
+    options = [calls[int(len(calls) * rng.random() ** 1.5)] for _ in range(3)]
+    ranks = {len(facts["shape"]) for name, facts in draft.made() if name not in draft.read}
+    fitting = [option for option in options if option.tensors and len(option.tensors[0].shape) in ranks]
+    return (fitting or options)[0], form
 
 
-def _weight(form: Form, wishes: Wishes, draft: Draft) -> float:
+def _weight(form: Form, wishes: Wishes) -> float:
     weight = _FORM_WEIGHTS.get(form.kind, 0.1)
-    if form.kind in _EFFECTS and wishes.values("topology") and wishes.wants("topology=in_place"):
+    if form.text.startswith("torch.ops."):
+        weight *= 0.3  # nobody types these where there is another way
+    if form.kind in EFFECTS and wishes.wants("topology=in_place"):
         return weight * 8
-    if form.kind == "module" and wishes.mode in ("train", "eval"):
-        return weight * 30
     return weight
 
 
@@ -98,82 +247,121 @@ def _arguments_text(call: Call) -> str:
 # -- ways to fill the slots -------------------------------------------------------------------------------------------
 
 
-def _connected(call: Call, draft: Draft, wishes: Wishes, rng: random.Random) -> _Slots | None:
-    """A live tensor in one slot, the other slots shaped after it."""
+def _usable(operator: Operator, call: Call) -> list[int]:
+    """Slots that may hold any numbers: not positions, masks, or amounts to shift by."""
     usable = [index for index, tensor in enumerate(call.tensors) if tensor.data is None]
-    live = _preferred(draft, rng)
-    if not usable or not live:
+    if any(_SHIFT.search(form.text) for form in operator.forms):
+        return [0] if call.tensors else []
+    return usable
+
+
+def _loose(operator: Operator, tensor: Tensor, index: int) -> Fresh:
+    fresh = Fresh.of(tensor).loosened()
+    if index and any(_SHIFT.search(form.text) for form in operator.forms):
+        fresh = replace(fresh, low=0, high=7)
+    return fresh
+
+
+def _connected(
+    operator: Operator, call: Call, ranked: Sequence[tuple[str, Facts]], wishes: Wishes, rng: random.Random
+) -> Slots | None:
+    """A live tensor in one slot, the other slots shaped after it."""
+    usable = _usable(operator, call)
+    if not usable:
         return None
     main = rng.choice(usable) if rng.random() < 0.3 else usable[0]
     recorded = call.tensors[main]
-    same_kind = [item for item in live if _kind(item[1]["dtype"]) == _kind(recorded.dtype)]
+    same_kind = [item for item in ranked if _kind(item[1]["dtype"]) == _kind(recorded.dtype)]
     same_rank = [item for item in same_kind if len(item[1]["shape"]) == len(recorded.shape)]
-    name, facts = (same_rank or same_kind or live)[0]
-    slots = _Slots()
+    name, facts = (same_rank or same_kind or ranked)[0]
     sizes = dict(zip(recorded.shape, facts["shape"])) if len(facts["shape"]) == len(recorded.shape) else {}
+    slots = Slots(sizes={old: new for old, new in sizes.items() if old > 2} if rng.random() < 0.5 else {})
     for index, tensor in enumerate(call.tensors):
         if index == main:
             slots.use(name)
             continue
         shape = tuple(facts["shape"]) if tensor.shape == recorded.shape else _mapped(tensor.shape, sizes)
         dtype = facts["dtype"] if tensor.dtype == recorded.dtype and tensor.data is None else tensor.dtype
-        twin = [other for other, known in live if tuple(known["shape"]) == shape and known["dtype"] == dtype]
-        if twin and tensor.data is None and rng.random() < 0.6:
+        twin = [other for other, known in ranked if tuple(known["shape"]) == shape and known["dtype"] == dtype]
+        if twin and index in usable and rng.random() < 0.6:
             slots.use(rng.choice(twin[:4]))
-        elif tensor.data is not None:
-            slots.make(Fresh.of(tensor))
         else:
-            slots.make(replace(Fresh.of(tensor), shape=shape, dtype=dtype, grad=_graded(dtype, wishes)))
+            fresh = replace(_loose(operator, tensor, index), shape=shape, dtype=dtype, grad=_graded(dtype, wishes))
+            slots.make(fresh)
     return slots
 
 
-def _adapted(call: Call, draft: Draft, wishes: Wishes, rng: random.Random) -> _Slots | None:
+def _adapted(
+    operator: Operator, call: Call, ranked: Sequence[tuple[str, Facts]], wishes: Wishes, rng: random.Random
+) -> Slots | None:
     """A live tensor brought to the recorded shape and kind of dtype by a view and a cast."""
-    usable = [index for index, tensor in enumerate(call.tensors) if tensor.data is None]
+    usable = _usable(operator, call)
     if not usable:
         return None
     main = rng.choice(usable)
     recorded = call.tensors[main]
-    for name, facts in _preferred(draft, rng):
-        adapter = _adapter(tuple(facts["shape"]), recorded.shape, rng)
+    for name, facts in ranked:
+        adapter = _adapter(tuple(facts["shape"]), recorded.shape)
         if adapter is None:
             continue
-        if _kind(facts["dtype"]) != _kind(recorded.dtype):
+        if facts["dtype"] != recorded.dtype and _kind(facts["dtype"]) != _kind(recorded.dtype):
             if _kind(recorded.dtype) == "int" or _kind(facts["dtype"]) == "complex":
                 continue  # indices and lengths made from arbitrary floats would be refused, or undefined
             adapter += f".to(torch.{recorded.dtype})"
-        slots = _Slots()
+        slots = Slots()
         for index, tensor in enumerate(call.tensors):
             if index == main:
                 slots.use(name, adapter)
             else:
-                slots.make(replace(Fresh.of(tensor), grad=_graded(tensor.dtype, wishes)))
+                slots.make(replace(_loose(operator, tensor, index), grad=_graded(tensor.dtype, wishes)))
         return slots
     return None
 
 
-def _adapter(have: Shape, want: Shape, rng: random.Random) -> str | None:
+def _joined(call: Call, ranked: Sequence[tuple[str, Facts]], wishes: Wishes, rng: random.Random) -> Slots | None:
+    """The recorded call, one of whose floats also depends on a live tensor, whatever its shape."""
+    usable = [i for i, tensor in enumerate(call.tensors) if tensor.data is None and tensor.dtype in FLOATS]
+    floats = [(name, facts) for name, facts in ranked if facts["dtype"] in FLOATS and 0 not in facts["shape"]]
+    if not usable or not floats:
+        return None
+    main = rng.choice(usable)
+    name, facts = floats[0]
+    slots = Slots()
+    for index, tensor in enumerate(call.tensors):
+        fresh = replace(Fresh.of(tensor).loosened(), grad=_graded(tensor.dtype, wishes))
+        if index == main:
+            number = "{}.mean()" if facts["shape"] else "{}"
+            slots.join(fresh, name, number if facts["dtype"] == tensor.dtype else f"{number}.to(torch.{tensor.dtype})")
+        else:
+            slots.make(fresh)
+    return slots
+
+
+def _adapter(have: Shape, want: Shape) -> str | None:
     """A view expression from one shape to another, ``{}`` standing for the tensor; None where there is none."""
     if have == want:
         return "{}"
+    sizes = ", ".join(map(str, want))
     if _numel(have) == _numel(want):
-        return "{}.reshape(" + ", ".join(map(str, want)) + ")" if want else "{}.reshape(())"
+        return f"{{}}.reshape({sizes or '()'})"
     if len(have) == len(want) and all(h >= w for h, w in zip(have, want)):
         cuts = [f":{w}" if h != w else ":" for h, w in zip(have, want)]
+        while cuts[-1] == ":":
+            cuts.pop()
         return "{}[" + ", ".join(cuts) + "]"
     if len(have) <= len(want) and all(h in (1, w) for h, w in zip(reversed(have), reversed(want))):
-        return "{}.expand(" + ", ".join(map(str, want)) + ")"
-    if _numel(have) > _numel(want) > 0:
-        flat = "{}.flatten()[:" + str(_numel(want)) + "]"
-        return flat if len(want) == 1 else flat + ".reshape(" + ", ".join(map(str, want)) + ")" if want else None
+        return f"{{}}.expand({sizes})"
+    if _numel(have) > _numel(want) > 0 and want:
+        flat = "{}.flatten()[:" + f"{_numel(want)}]"
+        return flat if len(want) == 1 else f"{flat}.reshape({sizes})"
     return None
 
 
-def _fresh(operator: Operator, call: Call, wishes: Wishes, rng: random.Random) -> _Slots | None:
+def _fresh(operator: Operator, call: Call, wishes: Wishes, rng: random.Random) -> Slots | None:
     """All slots fresh, with the dtype, shape, layout and values that the features ask for."""
     tensors = list(call.tensors)
     if not tensors:
-        return _Slots()
+        return Slots()
     shapes = [tensor.shape for tensor in tensors]
     for wish in wishes.values("shape"):
         shapes = reshaped(shapes, wish, rng) or shapes
@@ -181,11 +369,11 @@ def _fresh(operator: Operator, call: Call, wishes: Wishes, rng: random.Random) -
     layouts = wishes.values("layout")
     values = wishes.values("values")
     marked = rng.randrange(len(tensors))
-    slots = _Slots()
+    slots = Slots()
     for index, (tensor, shape) in enumerate(zip(tensors, shapes)):
-        fresh = Fresh.of(tensor)
         if tensor.data is not None and shape != tensor.shape:
             return None
+        fresh = _loose(operator, tensor, index)
         if tensor.data is None:
             fresh = replace(fresh, shape=shape, dtype=_swapped(tensor, dtype))
             if layouts and (index == marked or rng.random() < 0.4):
@@ -196,10 +384,13 @@ def _fresh(operator: Operator, call: Call, wishes: Wishes, rng: random.Random) -
     return slots
 
 
-def _recorded(call: Call, wishes: Wishes) -> _Slots:
-    slots = _Slots()
+def _recorded(call: Call, wishes: Wishes) -> Slots | None:
+    slots = Slots()
     for tensor in call.tensors:
-        slots.make(replace(Fresh.of(tensor), grad=_graded(tensor.dtype, wishes)))
+        fresh = replace(Fresh.of(tensor), grad=_graded(tensor.dtype, wishes))
+        if fresh.spelled > _SPELLED:
+            return None
+        slots.make(fresh)
     return slots
 
 
@@ -207,12 +398,16 @@ def _recorded(call: Call, wishes: Wishes) -> _Slots:
 
 
 def _preferred(draft: Draft, rng: random.Random) -> list[tuple[str, Facts]]:
-    """Live tensors, those that nothing reads yet and the latest first, with some disorder."""
+    """Live tensors: results before inputs, what nothing reads yet and the latest first, with some disorder."""
+    made = dict(draft.made())
     live = draft.tensors()
-    ranked = sorted(
-        enumerate(live), key=lambda item: (item[1][0] in draft.read, -item[0] + 3 * rng.random()), reverse=False
-    )
-    return [item for _, item in ranked]
+    inputs_first = rng.random() < 0.12
+
+    def rank(item: tuple[int, tuple[str, Facts]]) -> tuple[bool, bool, float]:
+        place, (name, _) = item
+        return ((name not in made) != inputs_first, name in draft.read, -place + 3 * rng.random())
+
+    return [item for _, item in sorted(enumerate(live), key=rank)]
 
 
 def _wanted_dtype(operator: Operator, wishes: Wishes, rng: random.Random) -> str:
@@ -229,7 +424,8 @@ def _wanted_dtype(operator: Operator, wishes: Wishes, rng: random.Random) -> str
     if wishes.values("dtype"):
         return ""
     # Without a wish most programs stay in the recorded dtype; some move, for every dtype is somebody's.
-    return rng.choice(operator.dtypes) if operator.dtypes and rng.random() < 0.25 else ""
+    common = [dtype for dtype in operator.dtypes if not dtype.startswith(("float8", "uint16", "uint32", "uint64"))]
+    return rng.choice(common) if common and rng.random() < 0.2 else ""
 
 
 def _swapped(tensor: Tensor, dtype: str) -> str:
@@ -260,71 +456,3 @@ def _numel(shape: Shape) -> int:
     for size in shape:
         count *= size
     return count
-
-
-def _render(
-    operator: Operator, call: Call, form: Form, slots: _Slots, draft: Draft, rng: random.Random
-) -> Candidate | None:
-    """Names for the fresh tensors, text for the statement; None where the form has no text for such arguments."""
-    module = form.kind == "module" and draft.mode in ("train", "eval")
-    fresh = [item for item in slots.items if isinstance(item, Fresh)]
-    names = draft.fresh_names(len(fresh) + 1 + len(slots.items) + module)
-    inputs: list[tuple[str, str]] = []
-    lines: list[str] = []
-    bound_names: list[str] = []
-    reads: list[str] = []
-    filled: list[str] = []
-    take = iter(names)
-    for position, item in enumerate(slots.items):
-        if isinstance(item, Fresh):
-            name = next(take)
-            inputs.append((name, item.text(rng)))
-            filled.append(name)
-            continue
-        name, adapter = item
-        reads.append(name)
-        if adapter == "{}":
-            filled.append(name)
-        elif position == 0 and form.kind in ("method", "inplace", "statement"):
-            bound = next(take)
-            bound_names.append(bound)
-            lines.append(f"{bound} = {adapter.format(name)}")
-            filled.append(bound)
-        else:
-            filled.append(adapter.format(name))
-    args, kwargs = _filled(call, filled)
-    module_name = ""
-    if module:
-        module_name = next(take)
-        inputs.append((module_name, form.text))
-    target = next(take)
-    try:
-        if form.kind == "out":
-            return None  # needs a tensor of the result's own shape: left to the mutation that adds out=
-        text = form.render(args, kwargs, module=module_name)
-    except ValueError:
-        return None
-    if '"' not in text:
-        text = text.replace("'", '"')
-    effect = form.kind in _EFFECTS
-    if form.kind == "statement" or (form.kind == "inplace" and rng.random() < 0.5):
-        lines.append(text)
-        target = ""
-    else:
-        lines.append(f"{target} = {text}")
-    written = filled[0] if effect and filled else ""
-    binds = (*(name for name, _ in inputs), *bound_names, *((target,) if target else ()))
-    return Candidate(inputs, lines, target, tuple(reads), binds, operator.key, operator.random, written)
-
-
-def _filled(call: Call, names: Sequence[str]) -> tuple[list[str], dict[str, str]]:
-    """The call's arguments as text, its tensors replaced by ``names`` in order of appearance."""
-    bound = call.bind(prefix="\0")
-    texts = {f"\0{index}": name for index, name in enumerate(names)}
-
-    def put(text: str) -> str:
-        for marker in sorted(texts, key=len, reverse=True):
-            text = text.replace(marker, texts[marker])
-        return text
-
-    return [put(text) for text in bound.args], {name: put(text) for name, text in bound.kwargs.items()}

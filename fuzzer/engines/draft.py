@@ -10,13 +10,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from fuzzer.engines.statement import literal
+from fuzzer.engines.writer import render_meta
 
 Facts = dict[str, Any]
 
 #: While a program is written its names are ``_1_``, ``_2_``, …, which nothing else is called: so the final names can
 #: be given by plain replacement of text, in the order in which a reader meets them.
 _WORKING = re.compile(r"\b_\d+_\b")
-_LETTER = re.compile(r"(?<![\w.])[a-z]\b")
+_LETTER = re.compile(r"(?<![\w.])[a-z]\b(?!=)")
 
 
 def names() -> Iterator[str]:
@@ -45,6 +46,7 @@ class Candidate:
     helper: str = ""  # text at module level that the lines need
     meta: dict[str, Any] = field(default_factory=dict)  # entries of META that the lines need
     scoped: bool = False  # the lines hold only inside a function
+    kept: bool = False  # its result is returned even where something reads it
     connected: bool = False  # reads a tensor that is already there
 
     def text(self) -> str:
@@ -75,6 +77,8 @@ class Draft:
     meta: dict[str, Any] = field(default_factory=dict)
     random: bool = False
     as_dict: bool = False  # the function returns a dictionary
+    seed: int = 0  # of ``build_inputs``
+    kept: set[str] = field(default_factory=set)  # returned even where something reads it
     _count: int = 0
 
     def fresh_names(self, count: int) -> list[str]:
@@ -103,6 +107,8 @@ class Draft:
         if candidate.operator:
             self.operators.append(candidate.operator)
         self.random |= candidate.random
+        if candidate.kept:
+            self.kept.add(candidate.target)
         if candidate.helper and candidate.helper not in self.helpers:
             self.helpers.append(candidate.helper)
         self.merge(candidate.meta)
@@ -133,15 +139,15 @@ class Draft:
     def results(self) -> list[str]:
         """What the function returns: everything that a statement bound and nothing reads, in order."""
         order = list(dict.fromkeys(self.order))
-        unread = [name for name in order if name not in self.read and name in self.live]
+        unread = [name for name in order if name in self.live and (name in self.kept or name not in self.read)]
         return unread or order[-1:] or [name for name, _ in self.inputs[:1]]
 
     def text(self, meta: dict[str, Any], returns: Sequence[str], build2: Sequence[tuple[str, str]] = ()) -> str:
         """The whole program under its final names; ``build2`` are the inputs of a second builder."""
         inputs = [name for name, _ in self.inputs]
-        parts = [_head(self.helpers, meta), _builder("build_inputs", self.inputs, inputs)]
+        parts = [_head(self.helpers, meta), _builder("build_inputs", self.inputs, inputs, self.seed)]
         if build2:
-            parts.append(_builder("build_inputs2", build2, inputs))
+            parts.append(_builder("build_inputs2", build2, inputs, self.seed + 1))
         body = "".join(f"    {line}\n" if line else "\n" for s in self.body for line in s.splitlines())
         function = f"def fn({', '.join(inputs)}):\n{body}"
         text = "\n\n\n".join(part.rstrip("\n") for part in [*parts, function])
@@ -167,30 +173,29 @@ def finally_named(text: str, first: Sequence[str]) -> FinallyNamed:
 
 
 def _head(helpers: Sequence[str], meta: dict[str, Any]) -> str:
-    """Imports, META, then helpers; a helper may begin with imports of its own."""
-    imports = ["import torch"]
+    """Imports, helpers, META; a helper may begin with imports of its own."""
+    torch_imports = ["import torch"]
+    other_imports: list[str] = []
     definitions = []
     for helper in helpers:
         lines = helper.splitlines()
-        imports += [line for line in lines if line.startswith(("import ", "from ")) and line not in imports]
+        for line in lines:
+            group = torch_imports if line.startswith(("import torch", "from torch")) else other_imports
+            if line.startswith(("import ", "from ")) and line not in group:
+                group.append(line)
         rest = "\n".join(line for line in lines if not line.startswith(("import ", "from "))).strip("\n")
         definitions += [rest] if rest else []
-    imports.sort(key=lambda line: (not line.startswith("from c"), not line.startswith("import"), line))
-    if imports[0] != "import torch" and imports[0].startswith("from c"):
-        imports.insert(1, "")
-    return "\n\n\n".join(["\n".join(imports) + "\n\n" + render_meta(meta), *definitions])
+    blocks = ["\n".join(sorted(group)) for group in (other_imports, torch_imports) if group]
+    head = "\n\n".join(blocks)
+    if not definitions:
+        return f"{head}\n\n{render_meta(meta)}"
+    return "\n\n\n".join([head, *definitions, render_meta(meta)])
 
 
-def render_meta(meta: dict[str, Any]) -> str:
-    from fuzzer.engines.writer import render_meta as render
-
-    return render(meta)
-
-
-def _builder(name: str, inputs: Sequence[tuple[str, str]], returned: Sequence[str]) -> str:
+def _builder(name: str, inputs: Sequence[tuple[str, str]], returned: Sequence[str], number: int) -> str:
     seeded = any(word in source for _, source in inputs for word in ("rand", "nn.", "()"))
     lines = "".join(f"    {target} = {source}\n" for target, source in inputs)
-    seed = f"    torch.manual_seed({int(name != 'build_inputs')})\n" if seeded else ""
+    seed = f"    torch.manual_seed({number})\n" if seeded else ""
     return f"def {name}():\n{seed}{lines}    return {_tuple(list(returned))}\n"
 
 

@@ -41,7 +41,7 @@ _KINDS: Mapping[str, tuple[str, ...]] = {
 }  # fmt: skip
 _RANKS = {"scalar": 0, "vector": 1, "matrix": 2, "cube": 3, "image": 4}
 _LEAST = {"rank1": 1, "rank2": 2, "rank3": 3}
-_WORDS = {*_KINDS, *_RANKS, *_LEAST, "empty", "made", "input"}
+_WORDS = {*_KINDS, *_RANKS, *_LEAST, "empty", "solid", "made", "input"}
 #: Shapes of a tensor made for an idiom, per rank: small, no two sizes equal, so that mixed-up dimensions show.
 _SHAPES: Mapping[int, tuple[tuple[int, ...], ...]] = {
     0: ((),), 1: ((5,), (8,), (17,)), 2: ((3, 4), (4, 7), (6, 5), (2, 16)), 3: ((2, 3, 8), (3, 4, 5), (2, 5, 7)),
@@ -58,7 +58,7 @@ class Idiom:
     inputs: Mapping[str, str] = field(default_factory=dict)
     helper: str = ""
     meta: Mapping[str, Any] = field(default_factory=dict)
-    returns: str = ""
+    returns: str = ""  # "dict": as a dictionary; "kept": the result, whether read again or not
     scoped: bool = False  # holds only inside a function (nonlocal)
 
     @property
@@ -73,19 +73,56 @@ class Idiom:
         """May ``x`` be such a tensor? ``made``: it is the result of a statement, no input."""
         if dtype not in self.dtypes or (0 in shape) != ("empty" in self.on):
             return False
+        if "solid" in self.on and 1 in shape:
+            return False
         if ("made" in self.on and not made) or ("input" in self.on and made):
             return False
-        exact = next((_RANKS[word] for word in self.on if word in _RANKS), len(shape))
-        return len(shape) == exact and len(shape) >= max((_LEAST.get(word, 0) for word in self.on), default=0)
+        least, most = self.ranks()
+        return least <= len(shape) <= most
+
+    def ranks(self) -> tuple[int, int]:
+        """Least and greatest rank of ``x``."""
+        exact = [_RANKS[word] for word in self.on if word in _RANKS]
+        least = max((_LEAST.get(word, 0) for word in self.on), default=0)
+        return (exact[0], exact[0]) if exact else (least, 99)
+
+    def adapter(self, dtype: str, shape: Sequence[int]) -> tuple[str, str, tuple[int, ...]] | None:
+        """(expression with ``{}`` for a tensor, dtype, shape) that makes of some tensor one that fits; None: cannot."""
+        if 0 in shape or self.on & {"empty", "made", "input"}:
+            return None
+        text, shape = "{}", tuple(shape)
+        least, most = self.ranks()
+        if len(shape) < least:
+            solid = "solid" in self.on or not shape
+            new = (*((2 if solid else 1,) * (least - len(shape))), *shape)
+            text += f".expand({', '.join(map(str, new))})" if solid or len(new) - len(shape) > 1 else ".unsqueeze(0)"
+            shape = new
+        elif len(shape) > most:
+            cut = len(shape) - most
+            if not most or cut > 2:
+                return None
+            size = 1
+            for extent in shape[: cut + 1]:
+                size *= extent
+            text, shape = text + f".flatten(0, {cut})", (size, *shape[cut + 1 :])
+        if dtype not in self.dtypes:
+            if "bool" in self.dtypes and dtype in _KINDS["real"]:
+                text, dtype = (f"{text} > 0", "bool")
+            elif dtype == "bool" and "int64" in self.dtypes:
+                text, dtype = text + ".long()", "int64"
+            elif "float32" in self.dtypes and dtype in (*_KINDS["real"], "bool"):
+                text, dtype = text + ".float()", "float32"
+            else:
+                return None
+        return None if "solid" in self.on and 1 in shape else (text, dtype, shape)
 
     def subject(self, rng: random.Random) -> tuple[str, tuple[int, ...]]:
         """(dtype, shape) of a tensor that fits, common dtypes first."""
         dtype = self.dtypes[0] if rng.random() < 0.8 else rng.choice(self.dtypes)
         if dtype in ("float64", *_HALVES) and self.dtypes == _KINDS["any"]:
             dtype = "float32"
-        exact = [_RANKS[word] for word in self.on if word in _RANKS]
-        least = max((_LEAST.get(word, 0) for word in self.on), default=0)
-        rank = exact[0] if exact else max(least, rng.choice((1, 2, 2, 3)))
+        least, most = self.ranks()
+        rank = min(most, max(least, rng.choice((1, 2, 2, 3))))
         shape = rng.choice(_SHAPES[rank])
         return ("int64" if dtype == "int8" else dtype), ((0, *shape[1:]) if "empty" in self.on else shape)
 

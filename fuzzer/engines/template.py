@@ -9,25 +9,32 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from fuzzer.engines.candidates import Proposer
+from fuzzer.engines.checks import SETUP, gradient_check, range_checks, whole_run
 from fuzzer.engines.draft import Candidate, Draft
-from fuzzer.engines.mutate import MutationContext, mutate
-from fuzzer.engines.tensors import SIZES
+from fuzzer.engines.second import second_inputs
+from fuzzer.engines.tensors import anchor
 from fuzzer.engines.wishes import Wishes
+from fuzzer.features.detect import detect
 from fuzzer.knowledge.operators import Operators
 from fuzzer.policy.plan import Plan
-from fuzzer.program import Program, ProgramError
+from fuzzer.program import Program
 
-#: Number of statements of a program and how often each is drawn. Small programs compile fast and reduce well;
+#: Number of free statements of a program and how often each is drawn. Small programs compile fast and reduce well;
 #: fusion wants at least three.
 _LENGTHS = ((1, 2), (2, 5), (3, 6), (4, 6), (5, 4), (6, 3), (8, 2), (10, 1))
 _TRIES = 4  # operators tried for one statement
-#: Families whose results are undefined: every difference would be dismissed.
-_UNDEFINED = frozenset({"uninitialised"})
 _LARGEST = 1 << 20  # elements of a result: beyond, time goes into memory traffic and not into the compiler
+_LINES = 20  # of inputs, statements and helpers: then nothing is added that is not asked for
+#: Share of statements that must read an earlier result where some operator can.
+_LINKED = 0.85
+#: Share of wishes for a parameter's boundary that start from a recorded call; the others from an idiom.
+_FROM_RECORD = 0.5
+_SEEDS = (1, 2, 3, 5, 8, 13)
+_DEPTHS = {"topology=chain": 4, "topology=deep": 10}
 
 
 class Prober(Protocol):
@@ -57,6 +64,10 @@ class CannotWrite(Exception):
     """Nothing that was proposed held: the plan is given up, nothing else is lost."""
 
 
+class _Died(Exception):
+    """A statement killed the probe child; the draft ends with it."""
+
+
 class TemplateEngine:
     """Writes one program per plan."""
 
@@ -79,68 +90,297 @@ class _Writer:
     """State of one program's writing."""
 
     def __init__(self, engine: TemplateEngine, plan: Plan, choose: ChooseOperators, prober: Prober) -> None:
-        self.engine = engine
+        self.operators = engine.operators
+        self.proposer = engine.proposer
         self.plan = plan
         self.choose = choose
         self.prober = prober
         self.rng = random.Random(plan.random)
-        self.wishes = Wishes.of(plan.features)
+        self.wishes = Wishes.of(plan.features, engine.proposer.idioms)
         self.draft = Draft(mode=self.wishes.mode)
         self.proposals = 0
         self.refused = 0
         self.died = ""
+        self.why = ""  # the last refusal of a whole program
+        self.brought: set[str] = set()  # features that an accepted idiom brings about
 
     async def write(self) -> Written:
-        await self.prober.probe([], reset=True)
-        for number in range(self._length()):
-            if not await self._statement(number) or self.died:
-                break
-        if not self.draft.body:
-            raise CannotWrite(f"no statement held for families {', '.join(self.plan.families)}")
-        program = self._finished()
-        if not self.died:
-            program = await self._dressed(program)
+        await self.prober.probe([[SETUP]], reset=True)
+        try:
+            await self._statements()
+            if not self.draft.body:
+                raise CannotWrite(f"no statement held for families {', '.join(self.plan.families)}")
+            program = await self._finished()
+        except _Died:
+            program = self._program()
         return Written(program, tuple(self.draft.operators), self.proposals, self.refused, self.died)
 
+    # -- the order of things ------------------------------------------------------------------------------------
+
+    async def _statements(self) -> None:
+        """A first statement, then what is asked among what is free, then what is still missing."""
+        for key in self.wishes.idioms:
+            self._options(key)
+        await self._operator(self._family(0))
+        if self.wishes.mode in ("train", "eval"):
+            await self._module()
+        await self._anchors()
+        steps: list[Callable[[], Any]] = [lambda edge=edge: self._edge(*edge) for edge in self.wishes.edges]  # type: ignore[misc]
+        steps += [lambda key=key: self._feature(key) for key in self._asked()]  # type: ignore[misc]
+        free = max(1, self._length() - 1 - len(steps))
+        steps += [lambda number=number: self._operator(self._family(number)) for number in range(1, free + 1)]  # type: ignore[misc]
+        self.rng.shuffle(steps)
+        for step in steps:
+            await step()
+        await self._missing()
+
+    def _asked(self) -> list[str]:
+        """Features that statements bring about, each once."""
+        have = self.proposer.idioms
+        boundaries = [f"boundary={value}" for value in self.wishes.boundaries]
+        keys = [key for key in self.wishes.idioms if any(idiom.code for idiom in have.of(key))]
+        return [key for key in dict.fromkeys([*keys, *boundaries]) if key not in self.brought]
+
+    def _options(self, key: str) -> None:
+        """Idioms that consist of entries of META or of the form of the result."""
+        idioms = self.proposer.idioms.of(key)
+        plain = [idiom for idiom in idioms if not idiom.code]
+        if plain and (len(plain) == len(idioms) or self.rng.random() < len(plain) / len(idioms)):
+            idiom = self.rng.choice(plain)
+            self.draft.merge(dict(idiom.meta))
+            self.draft.as_dict |= idiom.returns == "dict"
+            self.brought.add(key)
+
     def _length(self) -> int:
-        if self.wishes.wants("topology=deep"):
-            return self.rng.randint(10, 12)
         lengths, weights = zip(*_LENGTHS)
-        length = int(self.rng.choices(lengths, weights)[0])
-        linked = any(self.wishes.values(name) for name in ("topology", "adjacency"))
-        return max(length, 4 if self.wishes.wants("topology=chain") else 2 if linked else 1)
+        return int(self.rng.choices(lengths, weights)[0])
 
-    # -- one statement ------------------------------------------------------------------------------------------
+    def _family(self, number: int) -> str:
+        known = [family for family in self.plan.families if family in self.operators.by_family]
+        known = [family for family in known if family != "uninitialised"] or ["pointwise_unary"]
+        return known[number] if number < len(known) else self.rng.choice(known)
 
-    async def _statement(self, number: int) -> bool:
-        """Add one statement; False when nothing held."""
-        known = self.plan.families or tuple(self.engine.operators.by_family)
-        families = [family for family in known if family not in _UNDEFINED] or ["pointwise_unary"]
-        family = families[number] if number < len(families) else self.rng.choice(families)
-        keys = self.choose(family, self.rng, _TRIES)
-        for key in keys:
-            operator = self.engine.operators.by_key.get(key)
-            if operator is None:
-                continue
-            candidates = self.engine.proposer.propose(operator, self.draft, self.wishes, self.rng)
-            if candidates and await self._try(candidates):
+    def _full(self) -> bool:
+        texts = [*self.draft.body, *self.draft.helpers]
+        return sum(text.count("\n") + 1 for text in texts) + len(self.draft.inputs) > _LINES
+
+    def _last(self) -> str:
+        """The result to go on from: one that nothing reads yet, the latest mostly."""
+        unread = [name for name, _ in self.draft.made() if name not in self.draft.read]
+        pool = unread or [name for name, _ in self.draft.made()]
+        if not pool:
+            return ""
+        return pool[-1] if self._deepening() or self.rng.random() < 0.6 else self.rng.choice(pool)
+
+    def _deepening(self) -> bool:
+        return any(self.wishes.wants(feature) for feature in _DEPTHS)
+
+    # -- statements ---------------------------------------------------------------------------------------------
+
+    async def _operator(self, family: str, main: str = "", direct: bool = False) -> bool:
+        """One statement from the catalogue. ``main``: the tensor that it must read."""
+        if self.draft.body and self._full() and not main:
+            return False
+        keys = self.choose(family, self.rng, 2 * _TRIES)
+        operators = [self.operators.by_key[key] for key in keys if key in self.operators.by_key]
+        operators = [op for op in operators if self.proposer.allowed(op, self.wishes)]
+        dtypes = set(self.wishes.values("dtype"))
+        if dtypes and not self.draft.body:
+            operators.sort(key=lambda op: not dtypes & set(op.dtypes))
+        operators = operators[:_TRIES]
+        linked = main or (self._last() if self.draft.body and self.rng.random() < _LINKED else "")
+        if linked:
+            for operator in operators[: 2 if not main else _TRIES]:
+                found = self.proposer.propose(
+                    operator, self.draft, self.wishes, self.rng, main=linked, direct=direct
+                )
+                if found and await self._try(found):
+                    return True
+        if main:
+            return False
+        for operator in operators:
+            found = self.proposer.propose(operator, self.draft, self.wishes, self.rng)
+            if found and await self._try(found):
                 return True
-            if self.died:
-                return False
         return False
+
+    async def _feature(self, key: str) -> bool:
+        """A feature by a recorded call that carries it, or by an idiom."""
+        boundary = key.removeprefix("boundary=")
+        if key.startswith("boundary=") and boundary in self.wishes.boundaries and self.rng.random() < _FROM_RECORD:
+            carrying = self.proposer.carrying(boundary)
+            for operator, call in self.rng.sample(carrying, min(3, len(carrying))):
+                if not self.proposer.allowed(operator, self.wishes):
+                    continue
+                found = self.proposer.propose(operator, self.draft, self.wishes, self.rng, call=call)
+                if found and await self._try(found):
+                    return True
+        held = await self._idiom(key)
+        if held:
+            self.brought.add(key)
+        return held
+
+    async def _idiom(self, key: str, main: str = "", written: bool = False) -> bool:
+        found = self.proposer.by_idiom(key, self.draft, self.wishes, self.rng, main=main)
+        return bool(found) and await self._try(found)
+
+    async def _edge(self, left: str, right: str) -> bool:
+        """An operator of one group reads directly what an operator of the other made."""
+        for _ in range(3):
+            before = len(self.draft.order)
+            if right == "inplace" and not self.draft.made():
+                await self._idiom("group=pointwise")
+            if left == "inplace":
+                made = [name for name, facts in self.draft.made() if 0 not in facts["shape"]]
+                if not made:
+                    await self._idiom("group=pointwise")
+                    made = [name for name, _ in self.draft.made()]
+                source = self.rng.choice(made) if made else ""
+                held = await self._idiom("group=inplace", source)
+            else:
+                held = await self._end(left, self._last())
+                tensors = [name for name, _ in self.draft.made()]
+                source = next((name for name in self.draft.order[before:] if name in tensors), "")
+            if held and source and await self._end(right, source, must=True):
+                return True
+        return False
+
+    async def _end(self, group: str, source: str, must: bool = False) -> bool:
+        """A statement whose one dispatched operator is of the group."""
+        space_families = [family for family in self.plan.families if self._group(family) == group]
+        if space_families and group != "cast" and self.rng.random() < 0.5:  # a cast to the same dtype does nothing
+            keys = [k for family in space_families for k in self.choose(family, self.rng, _TRIES)]
+            operators = [self.operators.by_key[key] for key in keys if key in self.operators.by_key]
+            plain = [op for op in operators if self._dispatches(op.aten, group)]
+            for operator in plain[:3]:
+                if not self.proposer.allowed(operator, self.wishes):
+                    continue
+                found = self.proposer.propose(
+                    operator, self.draft, self.wishes, self.rng, main=source, direct=must, pure=True
+                )
+                if found and await self._try(found):
+                    return True
+        if await self._idiom(f"group={group}", source):
+            return True
+        return not must and await self._idiom(f"group={group}")
+
+    def _group(self, family: str) -> str:
+        from fuzzer.features.detect import default_space
+
+        return default_space().group_of.get(family, "")
+
+    def _dispatches(self, aten: Sequence[str], group: str) -> bool:
+        return len(aten) == 1 and self._group(self.operators.family_of_aten(aten[0])) == group
+
+    async def _module(self) -> bool:
+        """A module among the inputs: of the families if one has any, else a small net."""
+        if self.rng.random() < 0.5:
+            known = [op for family in self.plan.families for op in self.operators.by_family.get(family, ())]
+            modules = [op for op in known if any(form.kind == "module" for form in op.forms)]
+            for operator in self.rng.sample(modules, min(2, len(modules))):
+                before = len(self.draft.inputs)
+                found = self.proposer.propose(operator, self.draft, self.wishes, self.rng, modules=True)
+                if found and await self._try(found) and self._has_module(before):
+                    return True
+        return await self._idiom("group=net")
+
+    def _has_module(self, start: int = 0) -> bool:
+        return any(self.draft.live.get(name, {}).get("kind") == "module" for name, _ in self.draft.inputs[start:])
+
+    async def _anchors(self) -> None:
+        """Tensors for what is asked of dtype, shape, layout and values and not there yet, each used at once."""
+        for _ in range(4):
+            unmet = self._unmet()
+            if not unmet:
+                return
+            fresh, _carried = anchor(unmet, self.rng)
+            (name,) = self.draft.fresh_names(1)
+            text = fresh.text(self.rng)
+            if self.wishes.mode in ("backward", "train") and fresh.dtype.startswith(("float", "bfloat", "complex")):
+                text = f"{text}.requires_grad_()" if text.endswith(")") else f"({text}).requires_grad_()"
+            answer = await self._probe([[f"{name} = {text}"]])
+            if answer[0]["chosen"] < 0:
+                continue
+            self.draft.inputs.append((name, text))
+            self.draft.live.update({name: answer[0]["facts"][name]})
+            if not await self._use(name):
+                self.draft.inputs.pop()
+                self.draft.live.pop(name)
+
+    async def _use(self, name: str) -> bool:
+        for family in (self._family(1), "pointwise_unary", "pointwise_binary", "reduction"):
+            if self.rng.random() < 0.8 and await self._operator(family, main=name, direct=True):
+                return True
+        groups = ["group=pointwise", "group=view", "group=copy", "group=cast"]
+        for group in self.rng.sample(groups, len(groups)):
+            if await self._idiom(group, name):
+                return True
+        (target,) = self.draft.fresh_names(1)
+        plain = [f"{target} = {name}.clone()", f"{target} = {name}.to(torch.float32)", f"{target} = {name} + {name}"]
+        return await self._try([Candidate([], [line], target, (name,), (target,), "") for line in plain])
+
+    def _unmet(self) -> dict[str, list[str]]:
+        tensors = self.draft.tensors()
+        own = {name for name, _ in self.draft.inputs}
+        return self.wishes.unmet([facts for _, facts in tensors], [facts for name, facts in tensors if name in own])
+
+    async def _missing(self) -> None:
+        """What was asked and is not there: features by their idioms, depth by going on, gradients by one more."""
+        await self._anchors()
+        for _ in range(2):
+            missing = self._unrealised()
+            for key in missing:
+                await self._feature(key)
+            if not missing:
+                break
+        for feature, depth in _DEPTHS.items():
+            for _ in range(2 * depth):
+                deepest = max(self.draft.made(), key=lambda item: self.draft.depth.get(item[0], 0), default=("", {}))[0]
+                if not self.wishes.wants(feature) or self.draft.depth.get(deepest, 0) >= depth:
+                    break
+                if not await self._operator(self._family(9), main=deepest, direct=True):
+                    await self._idiom("group=pointwise", deepest)
+        if self.wishes.mode in ("train", "eval") and not self._has_module():
+            await self._idiom("group=net")
+        for _ in range(4):
+            if self.wishes.mode not in ("backward", "train") or self._differentiable():
+                break
+            floating = [(name, facts) for name, facts in self.draft.tensors() if "float" in facts["dtype"]]
+            graded = [name for name, facts in floating if facts.get("requires_grad")]
+            if not graded or not await self._idiom("group=smooth", self.rng.choice(graded)):
+                await self._try(
+                    self.proposer.by_idiom("group=smooth", self.draft, self.wishes, self.rng, fresh=True)
+                )
+
+    def _unrealised(self) -> list[str]:
+        """Asked features with idioms of which the text shows nothing, or that no accepted idiom brought."""
+        shown = detect(self._program(), None, self.operators.family_of_aten)
+        return [key for key in self._asked() if key not in shown and key not in self.brought]
+
+    # -- probing ------------------------------------------------------------------------------------------------
+
+    async def _probe(
+        self, groups: list[list[str]], names: list[list[str]] | None = None, tried: Sequence[Candidate] = ()
+    ) -> list[dict[str, Any]]:
+        answer = await self.prober.probe(groups, names)
+        if "died" not in answer:
+            return list(answer["results"])
+        died = answer["died"]
+        if tried:
+            guilty = tried[min(died["candidate"], len(tried) - 1)]
+            self.died = f"{guilty.operator or guilty.lines[-1]}: {died['name']}"
+            self.draft.accept(guilty, {})
+        else:
+            self.died = f"whole program: {died['name']}"
+        raise _Died
 
     async def _try(self, candidates: Sequence[Candidate]) -> bool:
         self.proposals += len(candidates)
-        answer = await self.prober.probe([[candidate.text() for candidate in candidates]], [self._watched(candidates)])
-        if "died" in answer:
-            died = answer["died"]
-            guilty = candidates[min(died["candidate"], len(candidates) - 1)]
-            self.died = f"{guilty.operator}: {died['name']}"
-            self.draft.accept(guilty, {})
-            return False
-        result = answer["results"][0]
+        watched = sorted({candidate.written for candidate in candidates if candidate.written})
+        texts = [self._checked(candidate) for candidate in candidates]
+        (result,) = await self._probe([texts], [watched], candidates)
         self.refused += len(result["errors"])
-        self.engine.proposer.learn(candidates, result["chosen"])
+        self.proposer.learn(candidates, result["chosen"])
         if result["chosen"] < 0:
             return False
         candidate = candidates[result["chosen"]]
@@ -150,14 +390,21 @@ class _Writer:
         await self._unpack(candidate, result["facts"])
         return True
 
-    def _watched(self, candidates: Sequence[Candidate]) -> list[str]:
-        """Names whose facts an in-place statement may have changed."""
-        return sorted({candidate.written for candidate in candidates if candidate.written})
+    def _checked(self, candidate: Candidate) -> str:
+        """The candidate's text with what must hold before and after it."""
+        inputs = "\n".join(f"{name} = {source}" for name, source in candidate.inputs)
+        checks = range_checks(candidate.lines, candidate.reads)
+        parts = [*([inputs] if inputs and checks else []), *checks, candidate.text()]
+        if self.draft.mode in ("backward", "train"):
+            inputs_so_far = [name for name, _ in (*self.draft.inputs, *candidate.inputs)]
+            results = [*self.draft.results(), candidate.target or candidate.written, *candidate.results]
+            parts.append(gradient_check([name for name in dict.fromkeys(results) if name], inputs_so_far))
+        return "\n".join(parts)
 
     def _unwanted(self, candidate: Candidate, facts: dict[str, Any]) -> bool:
         """Results that would make the rest of the program dull: huge, or flooded with NaN that nobody asked for."""
         made = facts.get(candidate.target, {})
-        if made.get("kind") == "other":
+        if made.get("kind") == "other" and not candidate.results:
             return True
         size = 1
         for extent in made.get("shape", ()):
@@ -165,17 +412,16 @@ class _Writer:
         if size > _LARGEST:
             return True
         flooded = "nan" in made.get("values", ()) and "nan" not in self.wishes.values("values")
-        return flooded and self.rng.random() < 0.7
+        return flooded and not candidate.results and self.rng.random() < 0.7
 
     async def _unpack(self, candidate: Candidate, facts: dict[str, Any]) -> None:
         made = facts.get(candidate.target, {})
         items = made.get("items", [])
-        if made.get("kind") not in ("tuple", "list") or not 1 < len(items) <= 4:
+        if made.get("kind") not in ("tuple", "list") or not 1 < len(items) <= 4 or candidate.results:
             return
         parts = self.draft.fresh_names(len(items))
-        answer = await self.prober.probe([[f"{', '.join(parts)} = {candidate.target}"]])
-        results = answer.get("results") or [{"chosen": -1}]
-        if results[0]["chosen"] == 0:
+        (result,) = await self._probe([[f"{', '.join(parts)} = {candidate.target}"]], None, [candidate])
+        if result["chosen"] == 0:
             self.draft.unpack(candidate.target, parts, items)
 
     # -- the whole program --------------------------------------------------------------------------------------
@@ -186,62 +432,60 @@ class _Writer:
             meta["features"] = list(self.plan.features)
         if self.draft.random:
             meta["random"] = True
-        return meta
+        return {**meta, **self.draft.meta}
 
-    def _finished(self) -> Program:
-        mode = self.draft.mode
-        if mode == "backward" and not self._differentiable():
-            self.draft.mode = "forward"
-        if mode in ("train", "eval") and not any(source.startswith("torch.nn.") for _, source in self.draft.inputs):
-            self.draft.mode = "backward" if mode == "train" and self._differentiable() else "forward"
+    def _returns(self) -> list[str]:
         returns = self.draft.results()
-        if self.wishes.wants("topology=multi_result") and len(returns) == 1:
-            others = [name for name in self.draft.order if name in self.draft.live and name not in returns]
+        if len(returns) == 1 and (self.wishes.wants("topology=multi_result") or self.draft.as_dict):
+            others = [name for name, _ in self.draft.tensors() if name not in returns and name in self.draft.order]
+            others = others or [name for name, _ in self.draft.inputs if name not in returns]
             returns = [*self.rng.sample(others, min(1, len(others))), *returns]
-        return Program.parse(self.draft.text(self._meta(), returns), "<template>")
+        return returns
+
+    def _program(self, build2: Sequence[tuple[str, str]] = ()) -> Program:
+        return Program.parse(self.draft.text(self._meta(), self._returns(), build2), "<template>")
+
+    async def _finished(self) -> Program:
+        """The whole program, run once as a whole; a mode that it cannot have is given up."""
+        mode = self.draft.mode
+        if (mode == "backward" and not self._differentiable()) or (
+            mode in ("train", "eval") and not self._has_module()
+        ):
+            self.draft.mode = "forward"
+        returns = self._returns()
+        texts: list[str] = []
+        if self.draft.mode == "dynamic" or self.wishes.wants("context=second_call"):
+            second = second_inputs(self.draft.inputs, self.draft.live, self.rng)
+            texts = [self.draft.text(self._meta(), returns, inputs) for inputs in second]
+        texts.append(self.draft.text(self._meta(), returns))
+        chosen = await self._first_that_runs(texts)
+        if not chosen:
+            # Values were drawn in another order while the program grew; where positions, divisors or masks depend on
+            # them, another seed may be needed for a program that runs.
+            for seed in _SEEDS:
+                self.draft.seed = seed
+                texts.append(self.draft.text(self._meta(), returns))
+            if self.draft.mode in ("backward", "train"):
+                self.draft.mode, self.draft.seed = "forward", 0
+                texts.append(self.draft.text(self._meta(), returns))
+            chosen = await self._first_that_runs(texts)
+        if not chosen:
+            raise CannotWrite(f"the program does not run as a whole: {self.why}")
+        return Program.parse(chosen, "<template>")
+
+    async def _first_that_runs(self, texts: Sequence[str]) -> str:
+        runs = [
+            "\n".join([whole_run(text), *([whole_run(text, True)] if "def build_inputs2" in text else [])])
+            for text in texts
+        ]
+        (result,) = await self._probe([runs])
+        self.why = result["errors"][-1] if result["errors"] else ""
+        return texts[result["chosen"]] if result["chosen"] >= 0 else ""
 
     def _differentiable(self) -> bool:
         return any(
             self.draft.live[name].get("requires_grad") for name in self.draft.results() if name in self.draft.live
         )
 
-    async def _dressed(self, program: Program) -> Program:
-        """Features that belong to the program as a whole (control flow, configuration, …), each by one mutation."""
-        wanted = list(self.wishes.mutations)
-        if self.draft.mode == "dynamic":
-            wanted.append(("context=second_call", ("toggle_dynamic",)))
-        for feature, mutations in wanted:
-            name = self.rng.choice(mutations)
-            context = MutationContext(self.rng, self.engine.operators, None, (feature,))
-            dressed = self._mutated(program, name, context)
-            if dressed is not None and await self._runs(dressed):
-                program = dressed
-        return self._signed(program)
 
-    def _mutated(self, program: Program, name: str, context: MutationContext) -> Program | None:
-        try:
-            changed = mutate(program, name, context)
-            return None if changed is None else self._signed(changed)
-        except ProgramError:
-            return None
-
-    def _signed(self, program: Program) -> Program:
-        """The same program with the META of this engine: it has no parents, and asked for the plan's features."""
-        from fuzzer.engines.view import ProgramView, ViewError
-
-        try:
-            view = ProgramView.of(program)
-        except ViewError:
-            return program
-        meta = {key: value for key, value in view.meta.items() if key not in ("parents", "engine", "features")}
-        own = self._meta()
-        meta = {"mode": meta.pop("mode", own["mode"]), **{k: v for k, v in own.items() if k != "mode"}, **meta}
-        return Program.parse(replace(view, meta=meta).to_text(), "<template>")
-
-    async def _runs(self, program: Program) -> bool:
-        answer = await self.prober.probe([[f"{program.text}\nfn(*build_inputs())"]])
-        results = answer.get("results") or [{"chosen": -1}]
-        return bool(results[0]["chosen"] == 0)
-
-
-__all__ = ["SIZES", "CannotWrite", "ChooseOperators", "Prober", "TemplateEngine", "Written"]
+__all__ = ["CannotWrite", "ChooseOperators", "Prober", "TemplateEngine", "Written"]

@@ -107,6 +107,8 @@ class Fresh:
 
     def _integers(self) -> str:
         low, high = int(self.low), int(self.high)
+        if low == high < 0:  # one recorded element says little of the range
+            low, high = -9, 9
         if self.dtype in UNSIGNED:
             low, high = max(low, 0), max(high, 1)
         if self.dtype in ("int8", "uint8"):

@@ -250,7 +250,7 @@ def read_run(observation: Observation, family_of: Callable[[str], str], group_of
         group_of: family → group of families, the vocabulary of adjacency; a family without a group has no edges.
     """
     words: Words = {group: set() for group in RUN_DETECTORS}
-    ops = observation.ops
+    ops = _without_detach(observation.ops)
     names = [str(op["op"]) for op in ops]
     bases = [_base(name) for name in names]
     families = [family_of(name) for name in names]
@@ -261,6 +261,21 @@ def read_run(observation: Observation, family_of: Callable[[str], str], group_of
     _dataflow(ops, bases, groups, words)
     _results(observation, words)
     return words
+
+
+def _without_detach(ops: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """The operators without ``detach``, whose readers read its source: autograd inserts it wherever it saves a value,
+    so it says nothing of the program."""
+    kept: list[Mapping[str, Any]] = []
+    place: list[int] = []  # old index → index of the operator that made the value
+    for op in ops:
+        sources = [place[source] if source >= 0 else source for source in op.get("inputs", ()) if source < len(place)]
+        if _base(str(op["op"])) == "detach" and len(sources) == 1:
+            place.append(sources[0])
+            continue
+        place.append(len(kept))
+        kept.append({**op, "inputs": sources})
+    return kept
 
 
 def _groups(base: str, family: str, group_of: Mapping[str, str]) -> tuple[str, ...]:

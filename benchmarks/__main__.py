@@ -1,0 +1,40 @@
+"""``python -m benchmarks [NAME …]``: run benchmarks, all of them in their short form by default; ``--list`` lists."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable
+
+from benchmarks import kill_resume, throughput
+
+#: Name → (what it measures, its main, arguments of the short form).
+BENCHMARKS: dict[str, tuple[str, Callable[[list[str] | None], int], list[str]]] = {
+    "kill_resume": ("kill -9 and resume: losses, orphans (3 kills on torch)", kill_resume.main, ["--kills", "3"]),
+    "throughput": ("programs per hour, stages, cost of coverage", throughput.main, []),
+}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(BENCHMARKS)} (default: all)")
+    parser.add_argument("--list", action="store_true", help="say what there is")
+    args = parser.parse_args()
+    unknown = [name for name in args.names if name not in BENCHMARKS]
+    if unknown:
+        parser.error(f"no benchmark {unknown[0]!r}; there are {', '.join(BENCHMARKS)}")
+    if args.list:
+        for name, (what, _main, _arguments) in BENCHMARKS.items():
+            print(f"{name:14} {what}")
+        return 0
+    return max(_run(name) for name in args.names or BENCHMARKS)
+
+
+def _run(name: str) -> int:
+    what, run, arguments = BENCHMARKS[name]
+    print(f"\n== {name}: {what}", flush=True)
+    return run(arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,137 @@
+"""The gates: each innocent explanation is recognised, and nothing else is dismissed by it."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from test_judge import leaf, seen, tensor
+
+from fuzzer.gates import GATES, Gate, Suspect, apply_gate
+from fuzzer.judge import CAST_ELISION, judge
+from fuzzer.observation import Observation
+from fuzzer.verdict import Kind
+
+
+def gate(name: str) -> Gate:
+    return next(item for item in GATES if item.name == name)
+
+
+def suspect(observation: Observation, meta: dict[str, Any] | None = None, text: str = "") -> Suspect:
+    return Suspect(judge(observation, meta), observation, meta or {}, text)
+
+
+def ops(*names: str, dtype: str = "float32", **facts: Any) -> list[dict[str, Any]]:
+    row = [dtype, [4], [1], 0]
+    return [{"op": f"aten.{name}.default", "inputs": [], "tensors": [row], "outputs": [row], **facts} for name in names]
+
+
+class TestUndefined:
+    def test_uninitialised_memory_is_dismissed(self) -> None:
+        after, alive = apply_gate(
+            suspect(seen(leaves=[leaf()], ops=ops("empty", undefined="uninitialised memory"))),
+            gate("undefined behaviour"),
+            seen(),
+        )
+        assert not alive and after.verdict.kind is Kind.PASS
+
+    def test_undefined_conversion_is_debatable(self) -> None:
+        undefined = ops("_to_copy", undefined="float to integer out of range")
+        after, alive = apply_gate(suspect(seen(leaves=[leaf()], ops=undefined)), gate("undefined behaviour"), seen())
+        assert alive and "out of range" in after.verdict.debatable
+
+    def test_a_backward_operator_called_by_hand_is_debatable(self) -> None:
+        text = "return torch.ops.aten.cumprod_backward(g, x, 1, o)"
+        after, alive = apply_gate(suspect(seen(leaves=[leaf()]), text=text), gate("undefined behaviour"), seen())
+        assert alive and "cumprod_backward" in after.verdict.debatable
+
+
+class TestAccuracyRule:
+    def test_within_the_rule_is_dismissed(self) -> None:
+        small = leaf(same=True, compiled_rmse=1e-6)
+        _after, alive = apply_gate(suspect(seen(leaves=[small])), gate("PyTorch's accuracy rule"), seen())
+        assert not alive
+
+    def test_small_magnitudes_where_the_rule_is_blind_are_kept(self) -> None:
+        tiny = leaf(same=True, compiled_rmse=5e-7, reference_rms=1e-6)
+        _after, alive = apply_gate(suspect(seen(leaves=[tiny])), gate("PyTorch's accuracy rule"), seen())
+        assert alive
+
+    def test_nan_on_the_wrong_side_is_kept(self) -> None:
+        wrong = leaf(same=True, compiled_class_wrong=1, compiled_rmse=0.0)
+        _after, alive = apply_gate(suspect(seen(leaves=[wrong])), gate("PyTorch's accuracy rule"), seen())
+        assert alive
+
+    def test_where_equality_is_promised_the_rule_makes_it_debatable(self) -> None:
+        exact = suspect(seen(leaves=[leaf(same=True, compiled_rmse=1e-6)]), {"exact": True})
+        after, alive = apply_gate(exact, gate("PyTorch's accuracy rule"), seen())
+        assert alive and after.verdict.debatable
+
+
+class TestIllConditioned:
+    def test_dismissed_when_eager_moves_as_much(self) -> None:
+        again = seen(perturbed_leaves=[leaf(max_abs=0.5)])
+        _after, alive = apply_gate(suspect(seen(leaves=[leaf()])), gate("ill-conditioned"), again)
+        assert not alive
+
+    def test_kept_when_eager_stays(self) -> None:
+        again = seen(perturbed_leaves=[leaf(max_abs=1e-6)])
+        _after, alive = apply_gate(suspect(seen(leaves=[leaf()])), gate("ill-conditioned"), again)
+        assert alive
+
+    def test_an_index_that_eager_itself_changes_is_dismissed(self) -> None:
+        whole = tensor(dtype="int64")
+        wrong = leaf(eager=whole, compiled=whole, eager_err=0.0, compiled_err=1.0)
+        wrong.pop("max_rel"), wrong.pop("eager_rmse")
+        moved, still = seen(perturbed_leaves=[wrong]), seen(perturbed_leaves=[leaf("other")])
+        assert not apply_gate(suspect(seen(leaves=[wrong])), gate("ill-conditioned"), moved)[1]
+        assert apply_gate(suspect(seen(leaves=[wrong])), gate("ill-conditioned"), still)[1]
+
+
+class TestCastElision:
+    def test_a_difference_that_emulated_casts_remove_is_debatable(self) -> None:
+        after, alive = apply_gate(suspect(seen(leaves=[leaf()])), gate("cast elision"), seen())
+        assert alive and after.verdict.debatable == CAST_ELISION
+
+    def test_one_that_stays_is_kept_as_it_is(self) -> None:
+        after, alive = apply_gate(suspect(seen(leaves=[leaf()])), gate("cast elision"), seen(leaves=[leaf()]))
+        assert alive and not after.verdict.debatable
+
+    def test_nan_is_never_excused_by_it(self) -> None:
+        wrong = seen(leaves=[leaf(compiled_class_wrong=1)])
+        after, alive = apply_gate(suspect(wrong), gate("cast elision"), seen())
+        assert alive and not after.verdict.debatable
+
+    def test_it_is_asked_only_where_short_floats_ran(self) -> None:
+        wide = suspect(seen(leaves=[leaf()], ops=ops("sin")))
+        short = suspect(seen(leaves=[leaf()], ops=ops("sin", dtype="bfloat16")))
+        assert not gate("cast elision").applies(wide)
+        assert gate("cast elision").applies(short)
+
+
+class TestRandom:
+    def test_asked_only_for_random_operators_outside_the_fallback(self) -> None:
+        drawing = seen(leaves=[leaf()], ops=ops("rand_like"))
+        assert gate("random numbers").applies(suspect(drawing))
+        assert not gate("random numbers").applies(suspect(drawing, {"random": True}))
+
+    def test_equal_with_fallback_random_is_dismissed(self) -> None:
+        drawing = suspect(seen(leaves=[leaf()], ops=ops("rand_like")))
+        assert not apply_gate(drawing, gate("random numbers"), seen())[1]
+        assert apply_gate(drawing, gate("random numbers"), seen(leaves=[leaf()]))[1]
+
+
+@pytest.mark.parametrize("item", GATES, ids=lambda item: item.name)
+def test_every_outcome_is_recorded(item: Gate) -> None:
+    after, _alive = apply_gate(suspect(seen(leaves=[leaf()])), item, seen())
+    assert after.verdict.gates[-1][0] == item.name
+
+
+def test_what_is_gone_when_run_again_is_dismissed() -> None:
+    assert not apply_gate(suspect(seen(leaves=[leaf()])), gate("persists"), seen())[1]
+
+
+def test_a_dismissal_keeps_the_earlier_gates() -> None:
+    start = suspect(seen(leaves=[leaf()]))
+    start = replace(start, verdict=replace(start.verdict, gates=(("first", "kept"),)))
+    after, _alive = apply_gate(start, gate("persists"), seen())
+    assert [name for name, _ in after.verdict.gates] == ["first", "persists"]
