@@ -1,6 +1,6 @@
 """kill -9 at random moments, resume each time: is anything lost, does anything stay behind?
 
-    python -m benchmarks.kill_resume [--kills 20] [--fake] [--seconds 5]
+    python -m benchmarks.kill_resume [--kills 20] [--fake] [--seconds 5] [--workers 2]
 
 Per kill: programs and journal bytes before and after, seconds until the resumed campaign ran its first new program.
 """
@@ -66,15 +66,15 @@ def journal_records(path: Path) -> list[dict[str, Any]]:
     return [record for _offset, record in read_journal(journal)] if journal.exists() else []
 
 
-def run(path: Path, kills: int, fake: bool, seconds: float, seed: int = 1) -> list[Kill]:
+def run(path: Path, kills: int, fake: bool, seconds: float, seed: int = 1, workers: int = 2) -> list[Kill]:
     """The experiment. Raises ``AssertionError`` where something was lost or stayed behind."""
     rng = random.Random(seed)
     rows: list[Kill] = []
     before: list[dict[str, Any]] = []
     for number in range(1, kills + 1):
-        rows.append(_one_kill(path, number, before, fake, seconds, rng))
+        rows.append(_one_kill(path, number, before, _command(path, fake, workers), seconds, rng))
         before = journal_records(path)
-    drained = _start(path, fake, ["--max-execs", "1"])
+    drained = _start(path, [*_command(path, fake, workers), "--max-execs", "1"])
     assert drained.wait(_START_SECONDS) == 0, "the last resumption failed"
     after = journal_records(path)
     assert after[: len(before)] == before and len(after) > len(before)
@@ -82,24 +82,26 @@ def run(path: Path, kills: int, fake: bool, seconds: float, seed: int = 1) -> li
     return rows
 
 
-def _start(path: Path, fake: bool, more: list[str]) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-m", "fuzzer", "fuzz", str(path), "--resume-or-new", "--workers", "2", *more]
-    if fake:
-        command += ["--target", "fake:"]
+def _command(path: Path, fake: bool, workers: int) -> list[str]:
+    command = [sys.executable, "-m", "fuzzer", "fuzz", str(path), "--resume-or-new", "--workers", str(workers)]
+    return [*command, "--target", "fake:"] if fake else command
+
+
+def _start(path: Path, command: list[str]) -> subprocess.Popen[bytes]:
     with open(path.with_suffix(".log"), "ab") as log:
         return subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL)
 
 
 def _one_kill(
-    path: Path, number: int, before: list[dict[str, Any]], fake: bool, seconds: float, rng: random.Random
+    path: Path, number: int, before: list[dict[str, Any]], command: list[str], seconds: float, rng: random.Random
 ) -> Kill:
     journal, size = CampaignDirectory(path, {}).journal, 0
     if journal.exists():
         size = journal.stat().st_size
     started = time.monotonic()
-    process = _start(path, fake, [])
-    # Every other kill strikes a running campaign, after its first new program; the rest anywhere, start included.
-    pause, running = rng.uniform(0.0, 2.0 * seconds), number % 2 == 0
+    process = _start(path, command)
+    # Every third kill strikes a running campaign, after its first new program; the rest anywhere, start included.
+    pause, running = rng.uniform(0.0, 2.0 * seconds), number % 3 == 0
     first_run, deadline = -1.0, started + (_START_SECONDS if running else pause)
     while time.monotonic() < deadline and process.poll() is None:
         if first_run < 0 and journal.exists() and journal.stat().st_size > size + 200:
@@ -146,11 +148,12 @@ def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.kill_resume", description=__doc__)
     parser.add_argument("--kills", type=int, default=20)
     parser.add_argument("--seconds", type=float, help="mean seconds to a kill (default: 5; with --fake 1)")
+    parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--fake", action="store_true", help="without torch")
     args = parser.parse_args(argv)
     seconds = args.seconds or (1.0 if args.fake else 5.0)
     with tempfile.TemporaryDirectory(prefix="eddy-kill-") as folder:
-        rows = run(Path(folder) / "campaign", args.kills, args.fake, seconds)
+        rows = run(Path(folder) / "campaign", args.kills, args.fake, seconds, workers=args.workers)
     names = list(asdict(rows[0]))
     print(results.table([names, *[list(asdict(row).values()) for row in rows]]))
     reached = sorted(row.to_first_run for row in rows if row.to_first_run >= 0)
@@ -163,7 +166,9 @@ def main(argv: list[str] | None = None) -> int:
         "rows": [asdict(row) for row in rows],
     }
     options = " --fake" if args.fake else ""
-    command = f"python -m benchmarks.kill_resume --kills {args.kills} --seconds {seconds:g}{options}"
+    command = (
+        f"python -m benchmarks.kill_resume --kills {args.kills} --seconds {seconds:g} --workers {args.workers}{options}"
+    )
     path = results.save("kill_resume_fake" if args.fake else "kill_resume", command, numbers)
     print(f"{len(rows)} kills: {numbers['lost_records']} records lost, {numbers['orphans']} orphans → {path}")
     return 0

@@ -192,7 +192,8 @@ class Campaign:
             except (WorkerLost, TargetRefused) as error:
                 self._record_lost(plan, str(error))
                 continue
-            self.fleet.survived(worker)
+            if observation.end.how != "lost":
+                self.fleet.survived(worker)
             if self.stopping and triaged is None and verdict.is_suspect:
                 return
             self._digest(plan, written, observation, verdict, triaged)

@@ -23,6 +23,7 @@ _BUSY = 0.25
 _VALUE_KINDS = frozenset({Kind.WRONG_VALUE, Kind.WRONG_GRADIENT, Kind.WRONG_MUTATION})
 #: Autograd passes these operators the results of their forward; other arguments are outside their contract.
 _PRIVATE_BACKWARD = re.compile(r"\b(?:torch\.ops\.)?aten\.\w+_backward\b")
+_UNINITIALISED = re.compile(r"\b(?:empty\w*|new_empty\w*|resize_\w*|resize_as_)\(")
 _SHORT_FLOATS = ("float16", "bfloat16", "float8", "complex32")
 _RANDOM_OPERATORS = frozenset(
     [
@@ -96,6 +97,9 @@ def _is_value(suspect: Suspect) -> bool:
 
 def _undefined(suspect: Suspect, _again: Observation) -> str:
     words = sorted({op["undefined"] for op in suspect.observation.ops if op.get("undefined")})
+    if not _UNINITIALISED.search(suspect.text):
+        # Operators allocate before they write (dropout, batch norm): only what the program leaves unwritten counts.
+        words = [word for word in words if word != "uninitialised memory"]
     if not words:
         private = _PRIVATE_BACKWARD.search(suspect.text)
         return f"debatable: {private.group(0)} called by hand" if private else KEPT

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from fuzzer.observation import Fault, Observation
+from fuzzer.signature import root_message
 from fuzzer.verdict import Kind, Verdict
 
 _EAGER_STAGES = frozenset({"eager", "eager_backward", "eager_again", "observe", "second_eager"})
@@ -172,7 +173,7 @@ def _first_fault(observation: Observation, stages: tuple[str, ...]) -> tuple[str
 
 
 def _one_line(fault: Fault) -> str:
-    lines = (fault.cause_message or fault.message).strip().splitlines()
+    lines = root_message(fault).strip().splitlines()
     name = (fault.cause_type or fault.type).split(".")[-1]
     return f"{name}: {lines[0][:200]}" if lines else name
 

@@ -21,9 +21,6 @@ from fuzzer.policy.known_coverage import Coverage, KnownCoverage
 from fuzzer.policy.plan import Outcome, Plan
 from fuzzer.policy.schedule import Schedule
 
-#: Operator families that are never chosen on purpose: their results are undefined.
-_UNDEFINED_FAMILIES = frozenset({"uninitialised"})
-
 
 @dataclass
 class Bucket:
@@ -63,11 +60,7 @@ class LoopState:
     def __init__(self, operators: Operators, space: FeatureSpace, seed: int, *, targets: int = 1) -> None:
         self.operators = operators
         self.space = space
-        families = {
-            family: [operator.key for operator in members]
-            for family, members in sorted(operators.by_family.items())
-            if family not in _UNDEFINED_FAMILIES
-        }
+        families = operators.choosable()
         self._arms = (list(families), families, sorted(MUTATIONS))
         self.schedule = Schedule(space, *self._arms, seed, askable=askable(), targets=targets)
         self.corpus = Corpus()

@@ -64,8 +64,19 @@ def signature(verdict: Verdict, observation: Observation, culprit: str = "") -> 
     return Signature(f"{head}|{where}", verdict.reason)
 
 
+#: Dynamo's words for an operator that raises on fake tensors: which one, and what it raised.
+_FAKE_TENSOR_CALL = re.compile(r"with fake tensors: call_\w+ (?:<\S+ \S+ )?([\w.]+).*?: got (\w+\(.*)", re.S)
+
+
+def root_message(fault: Fault) -> str:
+    """The message that says what went wrong, without the words that torch wraps around every such failure."""
+    message = fault.cause_message or fault.message
+    inner = _FAKE_TENSOR_CALL.search(message)
+    return f"{inner.group(1)}: {inner.group(2).splitlines()[0]}" if inner else message
+
+
 def _of_fault(head: str, fault: Fault, culprit: str) -> Signature:
-    message = normalise(fault.cause_message or fault.message)
+    message = normalise(root_message(fault))
     frames = [frame for frame in fault.frames if not _PLUMBING.match(frame)]
     place = " < ".join(reversed(frames[-2:])) or culprit
     compiler = compiler_error(fault.message + "\n" + fault.cause_message)

@@ -69,6 +69,7 @@ class Supervised:
         self.cpu = 0.0
         self.stage = "start"
         self._pid = 0
+        self._inherited = 0
         self._buffer = bytearray()
         self._finished = False
 
@@ -76,6 +77,7 @@ class Supervised:
         read_end, write_end = os.pipe()
         started = time.monotonic()
         server = os.getpid()
+        self._inherited = resident(server)
         self._pid = os.fork()
         if self._pid == 0:
             os.close(read_end)
@@ -134,8 +136,10 @@ class Supervised:
             return "processes", f"the program started more than {self.limits.processes} processes"
         largest = max(sizes)
         self.rss_peak = max(self.rss_peak, largest)
-        # Forked children share pages that each of them counts, hence the factor for all together.
-        if largest > self.limits.memory or sum(sizes) > 2 * self.limits.memory:
+        # What was inherited from this process is shared, though every process counts it. Children may share more
+        # than that among themselves, hence the factor for all together.
+        total = sum(max(0, size - self._inherited) for size in sizes)
+        if largest > self.limits.memory or total > 2 * self.limits.memory:
             return "memory", f"resident memory went past {self.limits.memory >> 20} MiB"
         with contextlib.suppress(OSError):
             if os.stat(self.log_path).st_size > self.limits.output:

@@ -94,6 +94,14 @@ def test_faults_of_the_harness_are_counted_and_are_no_findings(tmp_path: Path) -
     assert made.fleet.workers[0].restarts >= 4
 
 
+def test_servers_that_die_again_and_again_end_the_campaign(tmp_path: Path) -> None:
+    made = campaign(tmp_path / "c", [planted("kill_server", number) for number in range(9)])
+    made.fleet.workers[0].options = _unconfined(made)
+    with pytest.raises(UserError, match="died 5 times in a row") as caught:
+        run(made)
+    assert caught.value.exit_code == Exit.TARGET and made.state.counters.harness_errors == 5
+
+
 def _unconfined(made: Any) -> Any:
     from dataclasses import replace
 

@@ -26,13 +26,15 @@ def ops(*names: str, dtype: str = "float32", **facts: Any) -> list[dict[str, Any
 
 
 class TestUndefined:
-    def test_uninitialised_memory_is_dismissed(self) -> None:
-        after, alive = apply_gate(
-            suspect(seen(leaves=[leaf()], ops=ops("empty", undefined="uninitialised memory"))),
-            gate("undefined behaviour"),
-            seen(),
-        )
+    def test_uninitialised_memory_that_the_program_reads_is_dismissed(self) -> None:
+        wrong = seen(leaves=[leaf()], ops=ops("empty", undefined="uninitialised memory"))
+        after, alive = apply_gate(suspect(wrong, text="c = torch.empty(3)"), gate("undefined behaviour"), seen())
         assert not alive and after.verdict.kind is Kind.PASS
+
+    def test_memory_that_operators_allocate_for_themselves_excuses_nothing(self) -> None:
+        wrong = seen(leaves=[leaf()], ops=ops("empty_like", undefined="uninitialised memory"))
+        _after, alive = apply_gate(suspect(wrong, text="c = F.dropout(a)"), gate("undefined behaviour"), seen())
+        assert alive
 
     def test_undefined_conversion_is_debatable(self) -> None:
         undefined = ops("_to_copy", undefined="float to integer out of range")

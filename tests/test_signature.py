@@ -45,6 +45,22 @@ def test_plumbing_frames_do_not() -> None:
     assert a.major == b.major
 
 
+def test_failures_on_fake_tensors_are_told_apart_by_what_was_raised() -> None:
+    def failing(operator: str, what: str) -> Any:
+        text = (
+            "RuntimeError when making fake tensor call\n  Explanation: Dynamo failed to run FX node with fake tensors: "
+        )
+        return compile_error(
+            f"{text}call_method {operator}(*(FakeTensor(..., size=(4, 5)),), **{{}}): got {what}\n  Hint: …"
+        )
+
+    reshape = of(failing("reshape", "RuntimeError(\"shape '[7, -1]' is invalid for input of size 20\")"))
+    other = of(failing("reshape", "RuntimeError(\"shape '[3, 9]' is invalid for input of size 2\")"))
+    copy = of(failing("copy_", "RuntimeError('unsupported operation')"))
+    assert reshape.major == other.major
+    assert reshape.major != copy.major
+
+
 def test_a_cpp_error_is_known_by_its_first_message() -> None:
     text = "CppCompileError\n/x/y.cpp:12:3: error: cannot convert ‘int’ to ‘Half’\n/x/y.cpp:40: error: other"
     assert compiler_error(text) == "cannot convert ‘int’ to ‘Half’"

@@ -17,8 +17,8 @@ from fuzzer.program import Program
 from fuzzer.worker import ENDED_TWICE, Target, TargetRefused, Worker, WorkerLost, WorkerOptions
 from harness import wire
 
-LIMITS = {"stage_seconds": 0.5, "eager_seconds": 0.5, "total_seconds": 3.0, "memory": 300 << 20, "output": 1 << 20,
-          "processes": 6, "probe_seconds": 0.5}  # fmt: skip
+LIMITS = {"stage_seconds": 1.5, "eager_seconds": 1.5, "total_seconds": 9.0, "memory": 100 << 20, "output": 1 << 20,
+          "processes": 6, "probe_seconds": 1.5}  # fmt: skip
 FAKE = Target(fake=True)
 
 

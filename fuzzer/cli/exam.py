@@ -86,10 +86,10 @@ def _print(torch: str, answers: list[exam.Answer], figures: dict[str, Any], verb
         if verbose or not answer.agrees or wrong_kind or wrong_stage:
             mark = "ok" if answer.agrees and not wrong_kind else "NO"
             tier = " debatable" if answer.case.debatable else ""
-            print(
-                f"  {mark} {answer.case.id}: expected {answer.case.expected} {answer.case.expected_stage}{tier}; "
-                f"seen {answer.verdict.kind.value} {answer.stage} [{answer.verdict.debatable}] {answer.verdict.reason[:110]}"
-            )
+            expected = f"{answer.case.expected} {answer.case.expected_stage}{tier}"
+            verdict = answer.verdict
+            kind = f"{verdict.kind.value} {answer.stage} [{verdict.debatable}]"
+            print(f"  {mark} {answer.case.id}: expected {expected}; seen {kind} {verdict.reason[:110]}")
             for gate, outcome in answer.verdict.gates if verbose or not answer.agrees else ():
                 if outcome != "kept":
                     print(f"       {gate}: {outcome}")

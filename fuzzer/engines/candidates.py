@@ -91,9 +91,10 @@ class Proposer:
         makers: list[Callable[[], Slots | None]] = []
         ranked = [(main, draft.live[main])] if main in draft.live else _preferred(draft, rng)
         if ranked and call.tensors:
-            if bold:
+            # A view taken by strides must stay within what it is taken of: only the recorded tensor is known to do.
+            if bold and "as_strided" not in operator.name:
                 makers += [lambda: _connected(operator, call, ranked, wishes, rng)] * 2
-            if not direct:
+            if not direct and "as_strided" not in operator.name:
                 makers += [lambda: _adapted(operator, call, ranked, wishes, rng)]
                 makers += [lambda: _joined(call, ranked, wishes, rng)]
         if not main:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 #: ``_differentiate``: gradients of the results so far exist. ``_run``: the whole program, as the harness will run it.
 #: ``_fits``: floats to be converted lie in the integer's range: the conversion is undefined otherwise.
-SETUP = '''
+SETUP = """
 def _differentiate(values, inputs):
     leaves = [v for v in inputs if isinstance(v, torch.Tensor) and v.requires_grad and v.is_leaf]
     for module in (v for v in inputs if isinstance(v, torch.nn.Module)):
@@ -47,7 +47,7 @@ def _run(text, second=False):
         torch.autograd.backward(roots, [torch.ones_like(v) for v in roots])
         if not roots:
             raise ValueError("nothing to differentiate")
-'''
+"""
 
 _CASTS = {"int": "int32", "long": "int64", "short": "int16", "char": "int8", "byte": "uint8"}
 _TO_INTEGER = re.compile(r"\.(int|long|short|char|byte)\(|torch\.(u?int(?:8|16|32|64))\b")

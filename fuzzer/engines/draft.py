@@ -148,7 +148,10 @@ class Draft:
         parts = [_head(self.helpers, meta), _builder("build_inputs", self.inputs, inputs, self.seed)]
         if build2:
             parts.append(_builder("build_inputs2", build2, inputs, self.seed + 1))
-        body = "".join(f"    {line}\n" if line else "\n" for s in self.body for line in s.splitlines())
+        body = ""
+        for number, statement in enumerate(self.body):
+            body += "\n" * (number > 0 and statement.startswith("def "))  # nested definitions stand apart
+            body += "".join(f"    {line}\n" if line else "\n" for line in statement.splitlines())
         function = f"def fn({', '.join(inputs)}):\n{body}"
         text = "\n\n\n".join(part.rstrip("\n") for part in [*parts, function])
         final = finally_named(text, inputs)

@@ -45,7 +45,7 @@ _WORDS = {*_KINDS, *_RANKS, *_LEAST, "empty", "solid", "made", "input"}
 #: Shapes of a tensor made for an idiom, per rank: small, no two sizes equal, so that mixed-up dimensions show.
 _SHAPES: Mapping[int, tuple[tuple[int, ...], ...]] = {
     0: ((),), 1: ((5,), (8,), (17,)), 2: ((3, 4), (4, 7), (6, 5), (2, 16)), 3: ((2, 3, 8), (3, 4, 5), (2, 5, 7)),
-    4: ((2, 3, 8, 6), (1, 4, 7, 5), (2, 2, 9, 8)),
+    4: ((2, 3, 8, 6), (3, 4, 7, 5), (2, 2, 9, 8)),
 }  # fmt: skip
 
 

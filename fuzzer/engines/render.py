@@ -133,7 +133,8 @@ def tidied(text: str) -> str:
     """Double quotes; no more digits than say something."""
     if '"' not in text:
         text = text.replace("'", '"')
-    return _REAL_NUMBERS.sub(lambda number: f"{float(number[0]):.3f}", text)
+    text = _REAL_NUMBERS.sub(lambda number: f"{float(number[0]):.4g}", text)
+    return re.sub(r"(?<=\d)e-0(?=\d)", "e-", text)
 
 
 def _filled(call: Call, names: Sequence[str], sizes: Mapping[int, int]) -> tuple[list[str], dict[str, str]]:

@@ -9,16 +9,17 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, Protocol
+from dataclasses import dataclass, replace
+from typing import Any
 
 from fuzzer.engines.candidates import Proposer
-from fuzzer.engines.checks import SETUP, gradient_check, range_checks, whole_run
+from fuzzer.engines.checks import whole_run
 from fuzzer.engines.draft import Candidate, Draft
 from fuzzer.engines.second import second_inputs
 from fuzzer.engines.tensors import anchor
+from fuzzer.engines.trials import Died, Prober, Trials
 from fuzzer.engines.wishes import Wishes
-from fuzzer.features.detect import detect
+from fuzzer.features.detect import default_space, detect
 from fuzzer.knowledge.operators import Operators
 from fuzzer.policy.plan import Plan
 from fuzzer.program import Program
@@ -27,22 +28,13 @@ from fuzzer.program import Program
 #: fusion wants at least three.
 _LENGTHS = ((1, 2), (2, 5), (3, 6), (4, 6), (5, 4), (6, 3), (8, 2), (10, 1))
 _TRIES = 4  # operators tried for one statement
-_LARGEST = 1 << 20  # elements of a result: beyond, time goes into memory traffic and not into the compiler
-_LINES = 20  # of inputs, statements and helpers: then nothing is added that is not asked for
+_LINES = 17  # of inputs, statements and helpers: then nothing is added that is not asked for
 #: Share of statements that must read an earlier result where some operator can.
 _LINKED = 0.85
 #: Share of wishes for a parameter's boundary that start from a recorded call; the others from an idiom.
 _FROM_RECORD = 0.5
 _SEEDS = (1, 2, 3, 5, 8, 13)
-_DEPTHS = {"topology=chain": 4, "topology=deep": 10}
-
-
-class Prober(Protocol):
-    """What the engine needs of a worker (see ``harness.probe``)."""
-
-    async def probe(
-        self, groups: list[list[str]], names: list[list[str]] | None = None, reset: bool = False
-    ) -> dict[str, Any]: ...
+_DEPTHS = {"topology=chain": 5, "topology=deep": 12}  # a little more than is asked: some operators do not count
 
 
 #: (family, random stream, how many) → keys of operators, the most wanted first.
@@ -62,10 +54,6 @@ class Written:
 
 class CannotWrite(Exception):
     """Nothing that was proposed held: the plan is given up, nothing else is lost."""
-
-
-class _Died(Exception):
-    """A statement killed the probe child; the draft ends with it."""
 
 
 class TemplateEngine:
@@ -94,26 +82,24 @@ class _Writer:
         self.proposer = engine.proposer
         self.plan = plan
         self.choose = choose
-        self.prober = prober
         self.rng = random.Random(plan.random)
         self.wishes = Wishes.of(plan.features, engine.proposer.idioms)
         self.draft = Draft(mode=self.wishes.mode)
-        self.proposals = 0
-        self.refused = 0
-        self.died = ""
+        self.trials = Trials(self.draft, self.wishes, self.proposer, prober, self.rng)
         self.why = ""  # the last refusal of a whole program
         self.brought: set[str] = set()  # features that an accepted idiom brings about
 
     async def write(self) -> Written:
-        await self.prober.probe([[SETUP]], reset=True)
+        await self.trials.start()
         try:
             await self._statements()
             if not self.draft.body:
                 raise CannotWrite(f"no statement held for families {', '.join(self.plan.families)}")
             program = await self._finished()
-        except _Died:
+        except Died:
             program = self._program()
-        return Written(program, tuple(self.draft.operators), self.proposals, self.refused, self.died)
+        trials = self.trials
+        return Written(program, tuple(self.draft.operators), trials.proposals, trials.refused, trials.died)
 
     # -- the order of things ------------------------------------------------------------------------------------
 
@@ -191,29 +177,28 @@ class _Writer:
         linked = main or (self._last() if self.draft.body and self.rng.random() < _LINKED else "")
         if linked:
             for operator in operators[: 2 if not main else _TRIES]:
-                found = self.proposer.propose(
-                    operator, self.draft, self.wishes, self.rng, main=linked, direct=direct
-                )
-                if found and await self._try(found):
+                found = self.proposer.propose(operator, self.draft, self.wishes, self.rng, main=linked, direct=direct)
+                if found and await self.trials.accept(found):
                     return True
         if main:
             return False
         for operator in operators:
             found = self.proposer.propose(operator, self.draft, self.wishes, self.rng)
-            if found and await self._try(found):
+            if found and await self.trials.accept(found):
                 return True
         return False
 
-    async def _feature(self, key: str) -> bool:
+    async def _feature(self, key: str, records: bool = True) -> bool:
         """A feature by a recorded call that carries it, or by an idiom."""
         boundary = key.removeprefix("boundary=")
-        if key.startswith("boundary=") and boundary in self.wishes.boundaries and self.rng.random() < _FROM_RECORD:
+        records = records and key.startswith("boundary=") and boundary in self.wishes.boundaries
+        if records and self.rng.random() < _FROM_RECORD:
             carrying = self.proposer.carrying(boundary)
             for operator, call in self.rng.sample(carrying, min(3, len(carrying))):
                 if not self.proposer.allowed(operator, self.wishes):
                     continue
                 found = self.proposer.propose(operator, self.draft, self.wishes, self.rng, call=call)
-                if found and await self._try(found):
+                if found and await self.trials.accept(found):
                     return True
         held = await self._idiom(key)
         if held:
@@ -222,7 +207,7 @@ class _Writer:
 
     async def _idiom(self, key: str, main: str = "", written: bool = False) -> bool:
         found = self.proposer.by_idiom(key, self.draft, self.wishes, self.rng, main=main)
-        return bool(found) and await self._try(found)
+        return bool(found) and await self.trials.accept(found)
 
     async def _edge(self, left: str, right: str) -> bool:
         """An operator of one group reads directly what an operator of the other made."""
@@ -258,15 +243,13 @@ class _Writer:
                 found = self.proposer.propose(
                     operator, self.draft, self.wishes, self.rng, main=source, direct=must, pure=True
                 )
-                if found and await self._try(found):
+                if found and await self.trials.accept(found):
                     return True
         if await self._idiom(f"group={group}", source):
             return True
         return not must and await self._idiom(f"group={group}")
 
     def _group(self, family: str) -> str:
-        from fuzzer.features.detect import default_space
-
         return default_space().group_of.get(family, "")
 
     def _dispatches(self, aten: Sequence[str], group: str) -> bool:
@@ -280,7 +263,7 @@ class _Writer:
             for operator in self.rng.sample(modules, min(2, len(modules))):
                 before = len(self.draft.inputs)
                 found = self.proposer.propose(operator, self.draft, self.wishes, self.rng, modules=True)
-                if found and await self._try(found) and self._has_module(before):
+                if found and await self.trials.accept(found) and self._has_module(before):
                     return True
         return await self._idiom("group=net")
 
@@ -295,10 +278,8 @@ class _Writer:
                 return
             fresh, _carried = anchor(unmet, self.rng)
             (name,) = self.draft.fresh_names(1)
-            text = fresh.text(self.rng)
-            if self.wishes.mode in ("backward", "train") and fresh.dtype.startswith(("float", "bfloat", "complex")):
-                text = f"{text}.requires_grad_()" if text.endswith(")") else f"({text}).requires_grad_()"
-            answer = await self._probe([[f"{name} = {text}"]])
+            text = replace(fresh, grad=self.wishes.mode in ("backward", "train")).text(self.rng)
+            answer = await self.trials.probe([[f"{name} = {text}"]])
             if answer[0]["chosen"] < 0:
                 continue
             self.draft.inputs.append((name, text))
@@ -317,7 +298,7 @@ class _Writer:
                 return True
         (target,) = self.draft.fresh_names(1)
         plain = [f"{target} = {name}.clone()", f"{target} = {name}.to(torch.float32)", f"{target} = {name} + {name}"]
-        return await self._try([Candidate([], [line], target, (name,), (target,), "") for line in plain])
+        return await self.trials.accept([Candidate([], [line], target, (name,), (target,), "") for line in plain])
 
     def _unmet(self) -> dict[str, list[str]]:
         tensors = self.draft.tensors()
@@ -330,7 +311,7 @@ class _Writer:
         for _ in range(2):
             missing = self._unrealised()
             for key in missing:
-                await self._feature(key)
+                await self._feature(key, records=False)
             if not missing:
                 break
         for feature, depth in _DEPTHS.items():
@@ -348,7 +329,7 @@ class _Writer:
             floating = [(name, facts) for name, facts in self.draft.tensors() if "float" in facts["dtype"]]
             graded = [name for name, facts in floating if facts.get("requires_grad")]
             if not graded or not await self._idiom("group=smooth", self.rng.choice(graded)):
-                await self._try(
+                await self.trials.accept(
                     self.proposer.by_idiom("group=smooth", self.draft, self.wishes, self.rng, fresh=True)
                 )
 
@@ -356,73 +337,6 @@ class _Writer:
         """Asked features with idioms of which the text shows nothing, or that no accepted idiom brought."""
         shown = detect(self._program(), None, self.operators.family_of_aten)
         return [key for key in self._asked() if key not in shown and key not in self.brought]
-
-    # -- probing ------------------------------------------------------------------------------------------------
-
-    async def _probe(
-        self, groups: list[list[str]], names: list[list[str]] | None = None, tried: Sequence[Candidate] = ()
-    ) -> list[dict[str, Any]]:
-        answer = await self.prober.probe(groups, names)
-        if "died" not in answer:
-            return list(answer["results"])
-        died = answer["died"]
-        if tried:
-            guilty = tried[min(died["candidate"], len(tried) - 1)]
-            self.died = f"{guilty.operator or guilty.lines[-1]}: {died['name']}"
-            self.draft.accept(guilty, {})
-        else:
-            self.died = f"whole program: {died['name']}"
-        raise _Died
-
-    async def _try(self, candidates: Sequence[Candidate]) -> bool:
-        self.proposals += len(candidates)
-        watched = sorted({candidate.written for candidate in candidates if candidate.written})
-        texts = [self._checked(candidate) for candidate in candidates]
-        (result,) = await self._probe([texts], [watched], candidates)
-        self.refused += len(result["errors"])
-        self.proposer.learn(candidates, result["chosen"])
-        if result["chosen"] < 0:
-            return False
-        candidate = candidates[result["chosen"]]
-        if not candidate.written and self._unwanted(candidate, result["facts"]):
-            return False
-        self.draft.accept(candidate, result["facts"])
-        await self._unpack(candidate, result["facts"])
-        return True
-
-    def _checked(self, candidate: Candidate) -> str:
-        """The candidate's text with what must hold before and after it."""
-        inputs = "\n".join(f"{name} = {source}" for name, source in candidate.inputs)
-        checks = range_checks(candidate.lines, candidate.reads)
-        parts = [*([inputs] if inputs and checks else []), *checks, candidate.text()]
-        if self.draft.mode in ("backward", "train"):
-            inputs_so_far = [name for name, _ in (*self.draft.inputs, *candidate.inputs)]
-            results = [*self.draft.results(), candidate.target or candidate.written, *candidate.results]
-            parts.append(gradient_check([name for name in dict.fromkeys(results) if name], inputs_so_far))
-        return "\n".join(parts)
-
-    def _unwanted(self, candidate: Candidate, facts: dict[str, Any]) -> bool:
-        """Results that would make the rest of the program dull: huge, or flooded with NaN that nobody asked for."""
-        made = facts.get(candidate.target, {})
-        if made.get("kind") == "other" and not candidate.results:
-            return True
-        size = 1
-        for extent in made.get("shape", ()):
-            size *= extent
-        if size > _LARGEST:
-            return True
-        flooded = "nan" in made.get("values", ()) and "nan" not in self.wishes.values("values")
-        return flooded and not candidate.results and self.rng.random() < 0.7
-
-    async def _unpack(self, candidate: Candidate, facts: dict[str, Any]) -> None:
-        made = facts.get(candidate.target, {})
-        items = made.get("items", [])
-        if made.get("kind") not in ("tuple", "list") or not 1 < len(items) <= 4 or candidate.results:
-            return
-        parts = self.draft.fresh_names(len(items))
-        (result,) = await self._probe([[f"{', '.join(parts)} = {candidate.target}"]], None, [candidate])
-        if result["chosen"] == 0:
-            self.draft.unpack(candidate.target, parts, items)
 
     # -- the whole program --------------------------------------------------------------------------------------
 
@@ -478,7 +392,7 @@ class _Writer:
             "\n".join([whole_run(text), *([whole_run(text, True)] if "def build_inputs2" in text else [])])
             for text in texts
         ]
-        (result,) = await self._probe([runs])
+        (result,) = await self.trials.probe([runs])
         self.why = result["errors"][-1] if result["errors"] else ""
         return texts[result["chosen"]] if result["chosen"] >= 0 else ""
 

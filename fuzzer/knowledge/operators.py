@@ -145,6 +145,12 @@ class Operator:
     def key(self) -> str:
         return f"{self.name}.{self.variant}" if self.variant else self.name
 
+    @property
+    def private(self) -> bool:
+        """Not for users: torch keeps no promise about it, checks little, and closes reports about it."""
+        last = self.name.rsplit(".", 1)[-1]
+        return last.startswith("_") and not last.startswith("__")
+
     @functools.cached_property
     def arities(self) -> frozenset[int]:
         """How many tensors its calls take."""
@@ -213,6 +219,15 @@ class Operators:
             return cls.from_records(content["operators"], content.get("fingerprint"))
         except UserError as error:
             raise UserError(f"{path}: {error}") from None
+
+    def choosable(self) -> dict[str, list[str]]:
+        """Family → keys of the operators that programs may be made of: public, with defined results."""
+        chosen = {
+            family: [operator.key for operator in members if not operator.private]
+            for family, members in sorted(self.by_family.items())
+            if family != "uninitialised"
+        }
+        return {family: keys for family, keys in chosen.items() if keys}
 
     def __len__(self) -> int:
         return len(self.by_key)

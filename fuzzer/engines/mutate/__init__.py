@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import dataclasses
 
-from fuzzer.engines.mutate import inputs, insertions, modes, operators, order, splice, wraps
+from fuzzer.engines.mutate import idiomatic, inputs, insertions, modes, operators, order, splice, wraps
 from fuzzer.engines.mutate.base import MAX_LINES, Mutation, MutationContext, undefined
 from fuzzer.engines.view import ProgramView, ViewError
 from fuzzer.exits import UserError
@@ -18,7 +18,7 @@ from fuzzer.program import Program, ProgramError
 #: Every mutation by name.
 MUTATIONS: dict[str, Mutation] = {
     mutation.name: mutation
-    for family in (operators, inputs, insertions, order, splice, modes, wraps)
+    for family in (operators, inputs, insertions, order, splice, modes, wraps, idiomatic)
     for mutation in family.MUTATIONS
 }
 

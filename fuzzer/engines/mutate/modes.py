@@ -75,7 +75,7 @@ def toggle_backward(view: ProgramView, ctx: MutationContext) -> ProgramView | No
             lambda block: Block(tuple(_ungraded(statement) for statement in block.body), block.returns)
         )
         return dataclasses.replace(changed, meta={**view.meta, "mode": "forward"})
-    if view.mode != "forward" or view.meta.get("no_grad") or "no_grad" in view.to_text():
+    if view.mode != "forward" or view.meta.get("no_grad") or any("no_grad" in s.text for s in view.body):
         return None
     floating = {s.name for s in sources(view) if s.guess.floating and not needs_gradient(s.statement)}
     params = {s.param for s in sources(view) if s.name in floating}
@@ -190,7 +190,8 @@ def toggle_no_grad(view: ProgramView, ctx: MutationContext) -> ProgramView | Non
 
 def wrap_autocast(view: ProgramView, ctx: MutationContext) -> ProgramView | None:
     """Part of fn runs under autocast, which casts the arguments of matmuls, convolutions and losses."""
-    if not view.body or "autocast" in view.to_text() or not any(g.floating for g in guess_names(view).values()):
+    written = any("autocast" in statement.text for statement in view.body)  # META names features, too
+    if not view.body or written or not any(g.floating for g in guess_names(view).values()):
         return None
     dtype = ctx.choose(["bfloat16", "bfloat16", "float16"], "dtype")
     return wrap_with(view, f'torch.autocast("cpu", dtype=torch.{dtype})', ctx)
