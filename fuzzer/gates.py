@@ -23,6 +23,7 @@ _BUSY = 0.25
 _VALUE_KINDS = frozenset({Kind.WRONG_VALUE, Kind.WRONG_GRADIENT, Kind.WRONG_MUTATION})
 #: Autograd passes these operators the results of their forward; other arguments are outside their contract.
 _PRIVATE_BACKWARD = re.compile(r"\b(?:torch\.ops\.)?aten\.\w+_backward\b")
+_TRY = re.compile(r"^\s+try:$", re.M)
 _UNINITIALISED = re.compile(r"\b(?:empty\w*|new_empty\w*|resize_\w*|resize_as_)\(")
 _SHORT_FLOATS = ("float16", "bfloat16", "float8", "complex32")
 _RANDOM_OPERATORS = frozenset(
@@ -131,6 +132,8 @@ def _random(suspect: Suspect, again: Observation) -> str:
 
 def _persists(suspect: Suspect, again: Observation) -> str:
     verdicts = judge_all(again, suspect.meta)
+    if verdicts[0].kind is Kind.HARNESS_ERROR:
+        return "not run: " + verdicts[0].reason  # our own fault proves nothing; fresh processes will tell
     if suspect.verdict.kind is Kind.HANG and again.end.how == "timeout" and again.cpu < _BUSY * again.seconds:
         return f"dismissed: the machine was busy ({again.cpu:.0f} CPU s in {again.seconds:.0f} s)"
     if any(verdict.kind is suspect.verdict.kind for verdict in verdicts) or verdicts[0].is_suspect:
@@ -191,7 +194,18 @@ def _has_random(suspect: Suspect) -> bool:
     return _is_value(suspect) and not suspect.meta.get("random") and bool(suspect.operators() & _RANDOM_OPERATORS)
 
 
+def _caught_exception(suspect: Suspect, _again: Observation) -> str:
+    return "debatable: Dynamo gives up on an exception that the program catches"
+
+
+def _catches(suspect: Suspect) -> bool:
+    raised = suspect.observation.fault(suspect.verdict.stage)
+    on_fake_tensors = raised is not None and "making fake tensor call" in raised.message
+    return suspect.verdict.kind is Kind.COMPILE_ERROR and on_fake_tensors and bool(_TRY.search(suspect.text))
+
+
 GATES: tuple[Gate, ...] = (
+    Gate("caught exceptions", _catches, None, _caught_exception),
     Gate("undefined behaviour", _is_value, None, _undefined),
     Gate("PyTorch's accuracy rule", _is_value, None, _within_tolerance),
     Gate("random numbers", _has_random, {"inductor_config": {"fallback_random": True}}, _random),

@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from fuzzer.observation import Fault, Observation
+from fuzzer.observation import ENDED_TWICE, Fault, Observation
 from fuzzer.signature import root_message
 from fuzzer.verdict import Kind, Verdict
 
@@ -78,13 +78,15 @@ def _judge_end(observation: Observation) -> Verdict | None:
     end = observation.end
     if end.how == "done":
         return None
+    if end.how == "lost" and end.why.startswith(ENDED_TWICE):
+        return Verdict(Kind.INVALID, end.stage, end.why)  # it took two fork servers with it: the program is at fault
     if end.how == "lost":
         return Verdict(Kind.HARNESS_ERROR, end.stage, f"the fork server was lost: {end.why}")
     if end.how == "exit":
         if end.status in (70, 71):
             return Verdict(Kind.HARNESS_ERROR, end.stage, _last_line(observation.log) or end.why)
         return Verdict(Kind.INVALID, end.stage, f"the program left with status {end.status}")
-    if end.how in ("output", "files"):
+    if end.how in ("output", "files", "processes"):
         return Verdict(Kind.INVALID, end.stage, end.why)
     if end.stage in ("build", "start"):
         return Verdict(Kind.INVALID, end.stage, end.why)

@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+#: ``End.why`` of a program under which a second, fresh fork server died as well begins so: its doing, not ours.
+ENDED_TWICE = "the program ended its fork server twice"
+
 
 @dataclass(frozen=True)
 class Fault:

@@ -7,9 +7,11 @@ what grouping needs (which operator is it?); arguments, shapes and values are le
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Awaitable, Callable, Iterator
 
 from fuzzer.engines.block import Block, Returns
+from fuzzer.engines.statement import Statement
 from fuzzer.engines.view import ProgramView, ViewError
 from fuzzer.exits import UserError
 from fuzzer.program import Program
@@ -101,11 +103,21 @@ def without_statement(view: ProgramView) -> Iterator[ProgramView]:
         if not statement.targets or set(statement.targets) <= set(view.params):
             yield _tidied(dataclasses.replace(view, body=rest))
         elif len(statement.targets) == 1:
-            for operand in [name for name in bound if name in statement.reads][:2]:
+            for operand in _operands(statement, bound)[:2]:
                 mapping = {statement.targets[0]: operand}
                 later = tuple(other.renamed(mapping) for other in view.body[index + 1 :])
                 returns = view.returns.map(lambda text, mapping=mapping: mapping.get(text, text))
                 yield _tidied(dataclasses.replace(view, body=view.body[:index] + later, returns=returns))
+
+
+def _operands(statement: Statement, bound: tuple[str, ...]) -> list[str]:
+    """Names that the statement reads, in the order in which they stand in its text: the first is the likeliest."""
+    positions = {
+        name: re.search(rf"\b{re.escape(name)}\b", statement.text.partition("=")[2] or statement.text)
+        for name in bound
+        if name in statement.reads
+    }
+    return [name for _, name in sorted((found.start(), name) for name, found in positions.items() if found)]
 
 
 def without_options(view: ProgramView) -> Iterator[ProgramView]:

@@ -49,6 +49,9 @@ def signature(verdict: Verdict, observation: Observation, culprit: str = "") -> 
             operators stands in, which splits one bug into many: localise before grouping.
     """
     head = f"{verdict.stage}|{verdict.kind.value}"
+    if verdict.debatable:
+        # By-design differences are as many as there are programs; a person wants to see each reason once.
+        return Signature(f"debatable|{verdict.debatable}", verdict.reason)
     if verdict.kind in (Kind.COMPILE_ERROR, Kind.EXTRA_CHECK, Kind.EAGER_INTERNAL_ASSERT):
         fault = observation.fault(verdict.stage)
         if fault is not None:
@@ -57,9 +60,6 @@ def signature(verdict: Verdict, observation: Observation, culprit: str = "") -> 
         fault = observation.fault("eager") or observation.fault("eager_backward")
         message = normalise(fault.message) if fault else ""
         return Signature(f"{head}|{culprit}|{message[:120]}", message)
-    if verdict.debatable:
-        # By-design differences are as many as there are programs; a person wants to see each reason once.
-        return Signature(f"{head}|debatable {verdict.debatable}", verdict.reason)
     where = culprit or ",".join(sorted({short_operator(op) for op in observation.operators}))
     return Signature(f"{head}|{where}", verdict.reason)
 

@@ -15,15 +15,13 @@ from pathlib import Path
 from typing import Any
 
 from fuzzer.exits import Exit, UserError
-from fuzzer.observation import End, Observation
+from fuzzer.observation import ENDED_TWICE, End, Observation
 from fuzzer.program import Program
 from fuzzer.staging import server_command, stage_harness, target_environment
 from harness import wire
 
 #: Starting takes 3 s of import and up to 20 s of first compiles on a busy machine; ten times that is a hang.
 _START_SECONDS = 300.0
-#: ``End.why`` of a program under which a second, fresh fork server died as well: the program's doing, not ours.
-ENDED_TWICE = "the program ended its fork server twice"
 #: What a request may take beyond the child's own limits before the server itself counts as hung.
 _GRACE_SECONDS = 20.0
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from test_judge import leaf, seen, tensor
+from test_judge import fault, leaf, seen, tensor
 
 from fuzzer.gates import GATES, Gate, Suspect, apply_gate
 from fuzzer.judge import CAST_ELISION, judge
@@ -108,6 +108,18 @@ class TestCastElision:
         short = suspect(seen(leaves=[leaf()], ops=ops("sin", dtype="bfloat16")))
         assert not gate("cast elision").applies(wide)
         assert gate("cast elision").applies(short)
+
+
+class TestCaughtExceptions:
+    def test_an_exception_that_the_program_catches_is_debatable(self) -> None:
+        error = fault(
+            "RuntimeError when making fake tensor call: got RuntimeError()", "torch._dynamo.exc.TorchRuntimeError"
+        )
+        observation = seen({"build": None, "eager": None, "compile": error})
+        catching = suspect(observation, text="def fn(a):\n    try:\n        b = a @ a\n    except RuntimeError: ...")
+        assert gate("caught exceptions").applies(catching)
+        assert apply_gate(catching, gate("caught exceptions"), seen())[0].verdict.debatable
+        assert not gate("caught exceptions").applies(suspect(observation, text="def fn(a):\n    return a @ a"))
 
 
 class TestRandom:

@@ -1,0 +1,77 @@
+"""Facts about what ran: operators with dataflow, undefined operations, ties, words for values."""
+
+import math
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from harness.observe import OperatorTrace, gathered_equal, value_words  # noqa: E402
+
+pytestmark = pytest.mark.torch
+
+
+def traced(fn, *inputs):  # type: ignore[no-untyped-def]
+    trace = OperatorTrace(list(inputs))
+    with trace:
+        value = fn(*inputs)
+    return trace, value
+
+
+def test_dataflow_is_recorded() -> None:
+    trace, _value = traced(lambda a, b: torch.sin(a + b), torch.ones(2, 3), torch.ones(3))
+    assert [op["op"] for op in trace.ops] == ["aten.add.Tensor", "aten.sin.default"]
+    assert [op["inputs"] for op in trace.ops] == [[-1, -2], [0]]
+    assert trace.ops[0]["tensors"][0] == ["float32", [2, 3], [3, 1], 0]
+
+
+@pytest.mark.parametrize(
+    ("what", "fn", "value"),
+    [
+        ("float to integer out of range", lambda x: x.to(torch.int8), torch.tensor([1.0, 300.0])),
+        ("float to integer out of range", lambda x: x.to(torch.int64), torch.tensor([math.nan])),
+        ("float to integer out of range", lambda x: x.to(torch.uint8), torch.tensor([-2.0])),
+        ("shift past the width", lambda x: x << 40, torch.ones(2, dtype=torch.int32)),
+        ("integer division by zero", lambda x: x // x, torch.tensor([0.0]).int() + 0),
+        ("uninitialised memory", lambda x: torch.empty_like(x), torch.ones(2)),
+        ("as_strided outside its input's own elements", lambda x: x[::2].as_strided((4,), (1,)), torch.ones(4)),
+    ],
+)
+def test_undefined_operations_are_told(what, fn, value) -> None:  # type: ignore[no-untyped-def]
+    trace = OperatorTrace([value])
+    try:
+        with trace:
+            fn(value)
+    except RuntimeError:
+        pytest.skip("this torch refuses it, which is better")
+    assert what in [op.get("undefined") for op in trace.ops]
+
+
+@pytest.mark.parametrize(
+    ("fn", "value"),
+    [
+        (lambda x: x.to(torch.int8), torch.tensor([127.9, -128.9])),
+        (lambda x: x << 3, torch.ones(2, dtype=torch.int32)),
+        (lambda x: x.as_strided((2, 2), (1, 2)), torch.ones(4)),
+        (lambda x: x.to(torch.bool), torch.tensor([math.nan])),
+    ],
+)
+def test_defined_ones_are_not(fn, value) -> None:  # type: ignore[no-untyped-def]
+    trace, _value = traced(fn, value)
+    assert not any(op.get("undefined") for op in trace.ops)
+
+
+def test_indices_of_equal_values_are_a_tie() -> None:
+    source = torch.tensor([[1.0, 5.0, 5.0], [2.0, 2.0, 0.0]])
+    one, tied, wrong = torch.tensor([1, 0]), torch.tensor([2, 1]), torch.tensor([0, 1])
+    assert gathered_equal(source, 1, one, tied) is True
+    assert gathered_equal(source, 1, one, wrong) is False
+    assert gathered_equal(source, None, torch.tensor(1), torch.tensor(2)) is True
+    assert gathered_equal(source, 1, one, torch.tensor([9, 9])) is None
+
+
+def test_words_for_values() -> None:
+    assert set(value_words(torch.tensor([math.nan, math.inf, -1.0, 0.0, 0.0]))) >= {"nan", "inf", "negative", "zero"}
+    assert "extreme" in value_words(torch.tensor([127, 1], dtype=torch.int8))
+    assert "denormal" in value_words(torch.tensor([1e-41]))
+    assert value_words(torch.ones(0)) == ["empty"]
