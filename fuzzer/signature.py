@@ -13,7 +13,7 @@ from fuzzer.verdict import Kind, Verdict
 _PLUMBING = re.compile(
     r"^(torch/_dynamo/(output_graph|repro/|utils|convert_frame|eval_frame|symbolic_convert|callback)"
     r"|torch/_inductor/(compile_fx|debug|utils)\.py|torch/_functorch/_aot_autograd/|torch/_utils_internal|contextlib"
-    r"|torch/_logging|torch/fx/interpreter\.py|torch/utils/_|<|program\.py)"
+    r"|torch/_logging|torch/fx/interpreter\.py|torch/utils/_|<|program\.py|c[a-z0-9]{40,}\.py)"
 )
 
 _NORMALISERS: tuple[tuple[re.Pattern[str], str], ...] = (
@@ -25,6 +25,7 @@ _NORMALISERS: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"-?\b\d+(\.\d+)?(e[+-]?\d+)?\b"), "N"),
     (re.compile(r"\[(?:(?:N|SYM)(?:, )?)*\]|\((?:(?:N|SYM)(?:, ?)?)+\)"), "SHAPE"),
     (re.compile(r"\s+"), " "),
+    (re.compile(r"(expected size N==N, stride N==N at dim=N)(; expected size N==N, stride N==N at dim=N)+"), r"\1"),
 )
 
 
