@@ -6,11 +6,13 @@ import argparse
 import sys
 from collections.abc import Callable
 
-from benchmarks import kill_resume, throughput
+from benchmarks import engine, judge, kill_resume, throughput
 
 #: Name → (what it measures, its main, arguments of the short form).
 BENCHMARKS: dict[str, tuple[str, Callable[[list[str] | None], int], list[str]]] = {
     "kill_resume": ("kill -9 and resume: losses, orphans (3 kills on torch)", kill_resume.main, ["--kills", "3"]),
+    "engine": ("template engine: validity, conformity, variety, cost", engine.main, []),
+    "judge": ("suspects of fresh programs, cost of judging (100 programs)", judge.main, ["--count", "100"]),
     "throughput": ("programs per hour, stages, cost of coverage", throughput.main, []),
 }
 

@@ -58,13 +58,13 @@ async def examine_fresh(count: int, seed: int, workers: int) -> list[Examined]:
     return found[:count]
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+def main(argv: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.judge")
     parser.add_argument("--count", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--out", type=Path, default=Path("campaigns/judge"))
-    args = parser.parse_args()
+    args = parser.parse_args(argv)
     found = asyncio.run(examine_fresh(args.count, args.seed, args.workers))
     kinds = Counter(item.verdict.kind.value + (" (debatable)" if item.verdict.debatable else "") for item in found)
     print(table([["kind", "programs"], *([kind, number] for kind, number in kinds.most_common())]))
@@ -83,6 +83,7 @@ def main() -> None:
     command = f"python -m benchmarks.judge --count {args.count} --seed {args.seed}"
     save("judge", command, {**numbers, "kinds": dict(kinds)})
     print(f"programs with a first suspicion: {args.out}")
+    return 0
 
 
 def share_of_gates(found: list[Examined]) -> float:
@@ -99,4 +100,4 @@ def share_of_gates(found: list[Examined]) -> float:
 
 
 if __name__ == "__main__":
-    main()
+    raise SystemExit(main())

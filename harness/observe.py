@@ -39,7 +39,7 @@ class OperatorTrace(TorchDispatchMode):
                 "tensors": [_layout(item) for item in tensors],
                 "outputs": [],
             }
-        undefined = _undefined(func._opname, args, kwargs) if record is not None else ""
+        undefined = _undefined(func._opname, func._overloadname, args, kwargs) if record is not None else ""
         result = func(*args, **kwargs)
         if func._opname in _INDEX_REDUCTIONS:
             self._note_index_source(args, kwargs, result)
@@ -83,13 +83,15 @@ def gathered_equal(source: torch.Tensor, dim: int | None, eager: torch.Tensor, c
     return bool(((left == right) | (left.isnan() & right.isnan())).all())
 
 
-def _undefined(name: str, args: Any, kwargs: Any) -> str:
+def _undefined(name: str, overload: str, args: Any, kwargs: Any) -> str:
     """Why the result of this call is undefined in C++ (so that any two compilers may differ), or nothing."""
     try:
         if name in _CASTS:
             return _undefined_cast(name, args, kwargs)
         if name in _SHIFTS and len(args) > 1:
             return _undefined_shift(args[0], args[1])
+        if name in ("div", "div_") and not overload.endswith("_mode"):
+            return ""  # true division: of integers it is one of floats
         if name in _DIVISIONS and len(args) > 1 and _is_integer(args[0]) and _is_integer(args[1]):
             return _undefined_division(args[0], args[1])
         if name.startswith("as_strided"):

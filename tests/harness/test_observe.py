@@ -54,6 +54,7 @@ def test_undefined_operations_are_told(what, fn, value) -> None:  # type: ignore
         (lambda x: x << 3, torch.ones(2, dtype=torch.int32)),
         (lambda x: x.as_strided((2, 2), (1, 2)), torch.ones(4)),
         (lambda x: x.to(torch.bool), torch.tensor([math.nan])),
+        (lambda x: x / x, torch.zeros(2, dtype=torch.int32)),
     ],
 )
 def test_defined_ones_are_not(fn, value) -> None:  # type: ignore[no-untyped-def]
