@@ -125,9 +125,12 @@ def _within_tolerance(suspect: Suspect, _again: Observation) -> str:
 
 
 def _random(suspect: Suspect, again: Observation) -> str:
-    if any(same_leaf(suspect.verdict, verdict) for verdict in judge_all(again, suspect.meta)):
+    if not any(same_leaf(suspect.verdict, verdict) for verdict in judge_all(again, suspect.meta)):
+        return "dismissed: only random numbers differ (equal with fallback_random)"
+    if suspect.leaf.get("compiled_class_wrong") or suspect.leaf.get("nan_mismatch"):
         return KEPT
-    return "dismissed: only random numbers differ (equal with fallback_random)"
+    # Functionalisation draws into a fresh contiguous tensor, so a strided one is filled in another order.
+    return "debatable: random numbers are drawn in another order"
 
 
 def _persists(suspect: Suspect, again: Observation) -> str:
@@ -191,7 +194,7 @@ def _has_floats(suspect: Suspect) -> bool:
 
 
 def _has_random(suspect: Suspect) -> bool:
-    return _is_value(suspect) and not suspect.meta.get("random") and bool(suspect.operators() & _RANDOM_OPERATORS)
+    return _is_value(suspect) and bool(suspect.leaf) and bool(suspect.operators() & _RANDOM_OPERATORS)
 
 
 def _caught_exception(suspect: Suspect, _again: Observation) -> str:

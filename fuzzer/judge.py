@@ -61,7 +61,12 @@ def judge_all(observation: Observation, meta: Mapping[str, Any]) -> list[Verdict
     More than one only for silent faults: each leaf that differs is a suspect of its own, so that dismissing one (a tie,
     rounding noise) does not hide another.
     """
-    single = _judge_end(observation) or _judge_build(observation) or _judge_faults(observation, meta)
+    single = (
+        _judge_end(observation)
+        or _judge_fork(observation)
+        or _judge_build(observation)
+        or _judge_faults(observation, meta)
+    )
     if single is not None:
         return [single]
     for stage in ("compare", "second_compare"):
@@ -115,6 +120,14 @@ def _judge_signal(observation: Observation) -> Verdict:
 def _last_line(text: str) -> str:
     lines = text.strip().splitlines()
     return lines[-1][:200] if lines else ""
+
+
+def _judge_fork(observation: Observation) -> Verdict | None:
+    """Autograd refuses to run in a child of a process that has run it: our fault, never the program's."""
+    for stage in observation.stages:
+        if stage.fault is not None and "combination with fork-based multiprocessing" in stage.fault.message:
+            return Verdict(Kind.HARNESS_ERROR, stage.name, _one_line(stage.fault))
+    return None
 
 
 # -- exceptions -----------------------------------------------------------------------------------------------------

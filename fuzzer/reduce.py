@@ -100,7 +100,9 @@ def without_statement(view: ProgramView) -> Iterator[ProgramView]:
         statement = view.body[index]
         rest = view.body[:index] + view.body[index + 1 :]
         bound = view.bound_before(index)
-        if not statement.targets or set(statement.targets) <= set(view.params):
+        later_reads = set(view.returns.reads).union(*(other.reads for other in view.body[index + 1 :]))
+        unread = not set(statement.targets) & later_reads
+        if unread or set(statement.targets) <= set(view.params):
             yield _tidied(dataclasses.replace(view, body=rest))
         elif len(statement.targets) == 1:
             for operand in _operands(statement, bound)[:2]:

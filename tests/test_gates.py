@@ -123,15 +123,25 @@ class TestCaughtExceptions:
 
 
 class TestRandom:
-    def test_asked_only_for_random_operators_outside_the_fallback(self) -> None:
-        drawing = seen(leaves=[leaf()], ops=ops("rand_like"))
-        assert gate("random numbers").applies(suspect(drawing))
-        assert not gate("random numbers").applies(suspect(drawing, {"random": True}))
+    DRAWING = ops("rand_like")
+
+    def test_asked_only_where_random_operators_ran(self) -> None:
+        assert gate("random numbers").applies(suspect(seen(leaves=[leaf()], ops=self.DRAWING)))
+        assert not gate("random numbers").applies(suspect(seen(leaves=[leaf()], ops=ops("sin"))))
 
     def test_equal_with_fallback_random_is_dismissed(self) -> None:
-        drawing = suspect(seen(leaves=[leaf()], ops=ops("rand_like")))
-        assert not apply_gate(drawing, gate("random numbers"), seen())[1]
-        assert apply_gate(drawing, gate("random numbers"), seen(leaves=[leaf()]))[1]
+        assert not apply_gate(suspect(seen(leaves=[leaf()], ops=self.DRAWING)), gate("random numbers"), seen())[1]
+
+    def test_another_order_of_the_same_numbers_is_debatable(self) -> None:
+        drawing = suspect(seen(leaves=[leaf()], ops=self.DRAWING))
+        after, alive = apply_gate(drawing, gate("random numbers"), seen(leaves=[leaf()]))
+        assert alive and "order" in after.verdict.debatable
+
+    def test_nan_is_not_excused_by_random_numbers(self) -> None:
+        wrong = leaf(compiled_class_wrong=3)
+        drawing = suspect(seen(leaves=[wrong], ops=self.DRAWING))
+        after, alive = apply_gate(drawing, gate("random numbers"), seen(leaves=[wrong]))
+        assert alive and not after.verdict.debatable
 
 
 @pytest.mark.parametrize("item", GATES, ids=lambda item: item.name)

@@ -180,6 +180,10 @@ class TestExceptions:
         verdict = judge(seen({"build": None, "eager": None, "compile": fault(message)}))
         assert verdict.kind is Kind.COMPILE_ERROR and verdict.debatable
 
+    def test_autograd_refusing_after_a_fork_is_ours(self) -> None:
+        message = "Unable to handle autograd's threading in combination with fork-based multiprocessing."
+        assert judge(seen({"build": None, "eager": fault(message), "compile": None})).kind is Kind.HARNESS_ERROR
+
     def test_a_fault_while_comparing_is_ours(self) -> None:
         assert judge(seen({"build": None, "compare": fault("boom")})).kind is Kind.HARNESS_ERROR
 
