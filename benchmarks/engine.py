@@ -2,8 +2,8 @@
 
     python -m benchmarks.engine [--count 300] [--seed 0] [--show 3]
 
-Writes programs by probing, executes each eagerly (gradients too), and detects which of the asked features it really has.
-Nothing is compiled, so this takes a minute.
+Writes programs by probing, executes each eagerly (gradients too), and detects which of the asked features it
+really has. Nothing is compiled, so this takes a minute.
 """
 
 from __future__ import annotations

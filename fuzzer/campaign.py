@@ -179,6 +179,8 @@ class Campaign:
             await self._wait_for_disk()
             if not worker.alive:
                 await self.fleet.revive(worker)
+            if await self._triage_waiting(worker):
+                continue
             plan = self._record_plan()
             try:
                 written = await self._write(plan, worker)
@@ -265,13 +267,34 @@ class Campaign:
                     self.findings.add_duplicate(bucket.finding, written.program.text)
             return None
         if not self._may_triage():
-            self._append({"t": "bucket", "major": major, "at": self.elapsed})
+            self.corpus_files.add({"text": written.program.text, "meta": written.program.meta, "parents": []})
+            self._append({"t": "bucket", "major": major, "program": written.program.id, "at": self.elapsed})
             return None
+        parents = (plan.seed, plan.donor) if plan.seed else ()
+        origin = Origin(plan.number, self.elapsed, written_by(plan), parents)
+        return await self._triage(worker, written.program, observation, verdict, major, origin)
+
+    async def _triage_waiting(self, worker: Worker) -> bool:
+        """Triage one suspect that had to wait, when there is time for it; says whether it did."""
+        waiting = [item for item in self.state.waiting() if item[0] not in self._triaging]
+        if not waiting or not self._may_triage():
+            return False
+        major, program_id = waiting[0]
         self._triaging.add(major)
         try:
-            return await self._triage(worker, plan, written, observation, verdict, major)
+            program = self._program(program_id)
+            observation, verdict = await execute(worker, program, coverage=False)
+            if verdict.is_suspect:
+                await self._triage(worker, program, observation, verdict, major, Origin(seconds=self.elapsed))
+            elif not self.stopping:
+                self._append({"t": "bucket", "major": major, "state": "dismissed", "count": 0, "at": self.elapsed})
+        except (CannotWrite, ProgramError):
+            self._append({"t": "bucket", "major": major, "state": "dismissed", "count": 0, "at": self.elapsed})
+        except (WorkerLost, TargetRefused) as error:
+            self.note("warning", f"harness error: {error}")
         finally:
             self._triaging.discard(major)
+        return True
 
     def _may_triage(self) -> bool:
         counters, count = self.state.counters, len(self.fleet.workers)
@@ -281,14 +304,17 @@ class Campaign:
         return counters.triage_seconds <= _TRIAGE_SHARE * max(working, _TRIAGE_START * count)
 
     async def _triage(
-        self, worker: Worker, plan: Plan, written: Written, observation: Observation, verdict: Verdict, major: str
+        self, worker: Worker, program: Program, observation: Observation, verdict: Verdict, major: str, origin: Origin
     ) -> Triaged | None:
         started = time.monotonic()
-        origin = Origin(plan.number, self.elapsed, written_by(plan), (plan.seed, plan.donor) if plan.seed else ())
+        self._triaging.add(major)
         folder = worker.folder / "confirm"
-        triaged = await triage(
-            worker, written.program, observation, verdict, folder, self.known_issues, origin, self.options.confirmations
-        )
+        try:
+            triaged = await triage(
+                worker, program, observation, verdict, folder, self.known_issues, origin, self.options.confirmations
+            )
+        finally:
+            self._triaging.discard(major)
         if self.stopping:
             return None  # processes may have been killed under us: what shows now is no evidence
         spent = _TRIAGE_PROGRAMS if self.options.no_clock else time.monotonic() - started

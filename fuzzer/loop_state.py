@@ -29,6 +29,7 @@ class Bucket:
     state: str = "new"
     count: int = 0
     finding: str = ""  # major signature of the finding it led to (after reduction)
+    program: str = ""  # id of a stored program that waits for triage, while the state is new
 
 
 @dataclass
@@ -136,9 +137,14 @@ class LoopState:
             self.counters.dismissed += state == "dismissed"
             bucket.state = state
         bucket.finding = record.get("finding", bucket.finding)
+        bucket.program = record.get("program", bucket.program) if bucket.state == "new" else ""
         self.counters.suspects += record.get("count", 1)
         self.counters.triage_seconds += record.get("triage", 0.0)
         self.counters.run_time = max(self.counters.run_time, record.get("at", 0.0))
+
+    def waiting(self) -> list[tuple[str, str]]:
+        """(major signature, program id) of suspects that had to wait for triage, the oldest first."""
+        return [(major, item.program) for major, item in self.buckets.items() if item.program]
 
     # -- questions ------------------------------------------------------------------------------------------------
 
@@ -168,7 +174,7 @@ class LoopState:
             "counters": {name: getattr(self.counters, name) for name in self.counters.__dataclass_fields__},
             "executed": sorted(self.executed),
             "used": sorted(self.used),
-            "buckets": {major: [b.state, b.count, b.finding] for major, b in self.buckets.items()},
+            "buckets": {major: [b.state, b.count, b.finding, b.program] for major, b in self.buckets.items()},
             "per_engine": self.per_engine,
         }
 

@@ -99,7 +99,7 @@ def test_servers_that_die_again_and_again_end_the_campaign(tmp_path: Path) -> No
     made.fleet.workers[0].options = _unconfined(made)
     with pytest.raises(UserError, match="died 5 times in a row") as caught:
         run(made)
-    assert caught.value.exit_code == Exit.TARGET and made.state.counters.harness_errors == 5
+    assert caught.value.exit_code == Exit.TARGET and made.state.counters.kinds == {"invalid": 5}
 
 
 def _unconfined(made: Any) -> Any:

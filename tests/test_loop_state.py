@@ -86,3 +86,15 @@ def test_events_count_by_powers_of_two() -> None:
     assert {file: len(ids) for file, ids in found["events"].items()} == {"counter": 1, "kernel": 1}
     assert event_coverage({"fusion": 7}, ["kernel a"]) == (found, keys)
     assert event_coverage({}, []) == ({}, [])
+
+
+def test_a_suspect_without_time_for_triage_waits_until_its_bucket_is_settled() -> None:
+    state = _fresh()
+    state.apply({"t": "bucket", "major": "a", "program": "0123", "at": 1.0})
+    state.apply({"t": "bucket", "major": "a", "at": 2.0})
+    assert state.waiting() == [("a", "0123")]
+    again = _fresh()
+    again.restore(state.to_map())
+    assert again.waiting() == [("a", "0123")]
+    state.apply({"t": "bucket", "major": "a", "state": "dismissed", "count": 0, "at": 3.0})
+    assert not state.waiting()
