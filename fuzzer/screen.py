@@ -72,7 +72,7 @@ class Screen:
         values = statistics(campaign)
         left, middle, right = Table.grid(padding=(0, 1)), Table.grid(padding=(0, 1)), Table.grid(padding=(0, 1))
         for name, text in (
-            ("run time", _clock(float(values["run_time"]))),
+            ("run time", clock(float(values["run_time"]))),
             ("programs", f"{values['execs_done']:,}"),
             ("programs/h", f"{values['programs_per_hour']:,.0f}"),
             ("valid", f"{100 * float(values['valid_rate']):.1f} %"),
@@ -136,12 +136,12 @@ def plain_line(campaign: Campaign) -> str:
         f"{values[f'findings_{state}']} {state}" for state in ("confirmed", "debatable", "known", "flaky")
     )
     return (
-        f"{_clock(float(values['run_time']))} · {values['execs_done']} programs ({values['programs_per_hour']:.0f}/h, "
+        f"{clock(float(values['run_time']))} · {values['execs_done']} programs ({values['programs_per_hour']:.0f}/h, "
         f"{100 * float(values['valid_rate']):.0f} % valid) · coverage {coverage} · {values['operators_executed']} "
         f"operators · findings {findings}"
     )
 
 
-def _clock(seconds: float) -> str:
+def clock(seconds: float) -> str:
     whole = int(seconds)
     return f"{whole // 3600}:{whole // 60 % 60:02}:{whole % 60:02}"
