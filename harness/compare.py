@@ -99,6 +99,8 @@ def _compare_plain(path: str, eager: Any, compiled: Any, left: Any, right: Any) 
         "numel": 1,
         "reference": "none: no tensor",
     }
+    if eager is None and isinstance(compiled, torch.Tensor):
+        leaf["only_zeros"] = not bool(compiled.detach().count_nonzero())
     return leaf | {"eager_text": _text(eager), "compiled_text": _text(compiled)}
 
 

@@ -115,6 +115,7 @@ class LeafMap(TypedDict, total=False):
     path: str
     eager: TensorMap | None  # None: not a tensor, then `eager_text` holds its repr
     compiled: TensorMap | None
+    only_zeros: bool  # eager has None where compiled has a tensor of zeros
     eager_text: str
     compiled_text: str
     numel: int

@@ -238,6 +238,12 @@ def test_a_rounding_that_compilation_left_out_is_debatable() -> None:
     assert judge(seen(leaves=[closer])).debatable == CAST_ELISION
 
 
+def test_zeros_in_place_of_no_gradient_are_debatable() -> None:
+    none = {"path": "grad.in[0]", "eager": None, "compiled": tensor(), "differing": 1, "numel": 1, "eager_text": "None"}
+    assert judge(seen(leaves=[none | {"only_zeros": True}])).debatable
+    assert not judge(seen(leaves=[none | {"only_zeros": False}])).debatable
+
+
 def test_a_result_beyond_its_storage_is_wrong() -> None:
     assert judge(seen(leaves=[leaf(outside_storage=True)])).kind is Kind.WRONG_VALUE
 

@@ -88,6 +88,12 @@ def test_objects_that_are_no_tensors() -> None:
     assert leaf is not None and (leaf["eager_text"], leaf["compiled_text"]) == ("3", "4")
 
 
+def test_a_gradient_of_zeros_against_none_is_told() -> None:
+    zeros, ones = compare("grad.in[0]", None, torch.zeros(2)), compare("grad.in[0]", None, torch.ones(2))
+    assert zeros is not None and zeros["only_zeros"]
+    assert ones is not None and not ones["only_zeros"]
+
+
 def test_paths_lead_through_containers_and_modules() -> None:
     value = {"k": [torch.ones(1), 2], "m": torch.nn.BatchNorm1d(2)}
     paths = [path for path, _leaf in flatten("out", value)]
