@@ -36,10 +36,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print(f"eddy {args.verb}: interrupted", file=sys.stderr)
         return int(Exit.INTERRUPTED)
-    except BrokenPipeError:
-        # The reader of our output has gone: nobody is left to tell, and the interpreter's own flush must not complain.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return int(Exit.DONE)
+    except BrokenPipeError as error:
+        try:
+            sys.stdout.flush()
+        except BrokenPipeError:
+            # The reader of our output has gone: nobody is left to tell, and the interpreter's own flush must not complain.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return int(Exit.DONE)
+        return _internal(args, error)  # another pipe broke, one of ours
     except Exception as error:
         return _internal(args, error)
 

@@ -18,7 +18,7 @@ from fuzzer.worker import Target, Worker, WorkerOptions
 
 pytestmark = pytest.mark.torch
 
-LIMITS = {"stage_seconds": 20.0, "eager_seconds": 5.0, "total_seconds": 40.0, "memory": 3 << 30, "processes": 12}
+LIMITS = {"stage_seconds": 20.0, "eager_seconds": 20.0, "total_seconds": 40.0, "memory": 3 << 30, "processes": 12}
 SECRET = "sesame-opens-4711"
 _TEXT = """import torch
 
