@@ -40,7 +40,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         try:
             sys.stdout.flush()
         except BrokenPipeError:
-            # The reader of our output has gone: nobody is left to tell, and the interpreter's own flush must not complain.
+            # The reader of our output has gone: nobody is left to tell; the interpreter's flush must not complain.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return int(Exit.DONE)
         return _internal(args, error)  # another pipe broke, one of ours

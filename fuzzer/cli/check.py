@@ -42,7 +42,8 @@ def _program(body: str) -> Program:
 _PLANTED: tuple[tuple[str, Program, str, tuple[Kind, ...]], ...] = (
     ("clean program passes", _program("return torch.sin(a).sum(dim=1)"), "", (Kind.PASS,)),
     ("invalid program is told", _program("return a @ a"), "", (Kind.INVALID,)),
-    ("planted mismatch is seen", _program("return a.relu() + 1"), "relu", (Kind.WRONG_VALUE,)),
+    ("planted mismatch in relu is seen", _program("return a.relu() + 1"), "relu", (Kind.WRONG_VALUE,)),
+    ("planted mismatch in log1p is seen", _program("return torch.log1p(a.abs())"), "log1p", (Kind.WRONG_VALUE,)),
     ("planted crash is seen", _program("torch.os.abort()"), "", (Kind.EAGER_CRASH,)),
     ("hang is ended", _program("while True:\n    pass"), "", (Kind.INVALID, Kind.HANG)),
 )  # fmt: skip
@@ -130,7 +131,7 @@ def _process_count() -> tuple[bool, str]:
 
 async def _planted(target: Target, folder: Path) -> list[Check]:
     checks = []
-    for plant in ("relu",):
+    for plant in ("relu", "log1p"):
         worker = Worker(target, folder / plant, WorkerOptions((), plant), cache=folder / "cache")
         try:
             await worker.start()
