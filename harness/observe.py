@@ -94,6 +94,8 @@ def _undefined(name: str, overload: str, args: Any, kwargs: Any) -> str:
             return ""  # true division: of integers it is one of floats
         if name in _DIVISIONS and len(args) > 1 and _is_integer(args[0]) and _is_integer(args[1]):
             return _undefined_division(args[0], args[1])
+        if name.endswith("_") and name not in _WRITES_ONE_VALUE and _overlaps(args[0]):
+            return "written in place where elements overlap"
         if name.startswith("as_strided"):
             return _undefined_window(args, kwargs)
         if name in _UNINITIALISED:
@@ -108,6 +110,17 @@ _SHIFTS = {"bitwise_left_shift", "bitwise_right_shift", "__lshift__", "__rshift_
            "bitwise_right_shift_", "__ilshift__", "__irshift__"}  # fmt: skip
 _DIVISIONS = {"div", "div_", "floor_divide", "floor_divide_", "remainder", "remainder_", "fmod", "fmod_"}
 _UNINITIALISED = {"empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided", "resize_", "empty_permuted"}
+
+
+#: Writing the same value everywhere is defined, however the elements overlap.
+_WRITES_ONE_VALUE = {"fill_", "zero_"}
+
+
+def _overlaps(value: Any) -> bool:
+    """Do several elements certainly share memory: more of them than places they can lie in?"""
+    if not isinstance(value, torch.Tensor) or value.layout is not torch.strided or not value.numel():
+        return False
+    return 1 + sum((size - 1) * stride for size, stride in zip(value.shape, value.stride())) < value.numel()
 
 
 def _undefined_window(args: Any, kwargs: Any) -> str:

@@ -34,6 +34,7 @@ def test_dataflow_is_recorded() -> None:
         ("shift past the width", lambda x: x << 40, torch.ones(2, dtype=torch.int32)),
         ("integer division by zero", lambda x: x // x, torch.tensor([0.0]).int() + 0),
         ("uninitialised memory", lambda x: torch.empty_like(x), torch.ones(2)),
+        ("written in place where elements overlap", lambda x: x.unfold(0, 3, 1).floor_divide_(2), torch.ones(4)),
         ("as_strided outside its input's own elements", lambda x: x[::2].as_strided((4,), (1,)), torch.ones(4)),
     ],
 )
@@ -54,6 +55,8 @@ def test_undefined_operations_are_told(what, fn, value) -> None:  # type: ignore
         (lambda x: x << 3, torch.ones(2, dtype=torch.int32)),
         (lambda x: x.as_strided((2, 2), (1, 2)), torch.ones(4)),
         (lambda x: x.to(torch.bool), torch.tensor([math.nan])),
+        (lambda x: x.expand(3, 4).fill_(2), torch.ones(1, 4)),
+        (lambda x: x.t().add_(1), torch.ones(3, 4)),
         (lambda x: x / x, torch.zeros(2, dtype=torch.int32)),
     ],
 )
