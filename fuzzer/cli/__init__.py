@@ -6,6 +6,7 @@ import argparse
 import errno
 import json
 import os
+import select
 import sys
 import tempfile
 import traceback
@@ -37,15 +38,20 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"eddy {args.verb}: interrupted", file=sys.stderr)
         return int(Exit.INTERRUPTED)
     except BrokenPipeError as error:
-        try:
-            sys.stdout.flush()
-        except BrokenPipeError:
-            # The reader of our output has gone: nobody is left to tell; the interpreter's flush must not complain.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            return int(Exit.DONE)
-        return _internal(args, error)  # another pipe broke, one of ours
+        if not _reader_gone():
+            return _internal(args, error)  # another pipe broke, one of ours
+        # Nobody is left to tell, and the interpreter's own flush must not complain.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return int(Exit.DONE)
     except Exception as error:
         return _internal(args, error)
+
+
+def _reader_gone() -> bool:
+    """Has whoever read our standard output closed it (``eddy status DIR | head``)?"""
+    poll = select.poll()
+    poll.register(sys.stdout.fileno(), 0)
+    return any(event & (select.POLLERR | select.POLLHUP) for _fd, event in poll.poll(0))
 
 
 def _internal(args: argparse.Namespace, error: Exception) -> int:
