@@ -51,8 +51,6 @@ class ExecChild:
         if self.options.get("bisect"):
             self.bisect(meta)
             return
-        if self.options.get("random_path") == "default":
-            meta = {**meta, "random": False}
         gradients = self.program.wants_gradients
         eager = None
         if not self.options.get("skip_eager"):

@@ -90,7 +90,6 @@ class ExecOptions(TypedDict, total=False):
     observe: bool  # trace operators (default true)
     perturb: bool  # run eager on inputs moved by one ULP as well
     bisect: dict[str, Any]  # run torch's own bisector in place of everything else (see harness.bisecting)
-    random_path: str  # "default": leave fallback_random off even for programs that ask for it
 
 
 class TensorMap(TypedDict):
