@@ -25,7 +25,7 @@ async def first_failing_backend(worker: Worker, program: Program, verdict: Verdi
 
     Any fault counts, not only one of the same kind: a thin backend often fails in another way for the same reason.
     """
-    if verdict.kind in (Kind.EAGER_CRASH, Kind.EAGER_INTERNAL_ASSERT):
+    if verdict.kind in (Kind.EAGER_CRASH, Kind.EAGER_INTERNAL_ASSERT) or verdict.stage == "eager":
         return "eager"
     for name, backend in BACKENDS[:-1]:
         options = {"backend": backend, "observe": False}

@@ -22,6 +22,9 @@ _SAME_KIND: dict[str, frozenset[str]] = {
     "timeout": frozenset({"hang", "slow_compile"}),
     "gradient": frozenset({"wrong_gradient"}),
     "compile_error": frozenset({"compile_error", "extra_check"}),
+    "eager_missing_check": frozenset({"missing_check"}),
+    "eager_overflow": frozenset({"missing_check", "eager_crash"}),
+    "eager_wrong": frozenset({"wrong_value"}),
     "mutation": frozenset({"wrong_mutation", "wrong_value"}),
     "wrong_value": frozenset({"wrong_value", "wrong_mutation"}),
 }
@@ -69,6 +72,16 @@ class Answer:
         """Flagged exactly where the table says so, and a debatable difference put into its class."""
         classed = not self.case.fails or bool(self.verdict.debatable) is self.case.debatable
         return self.flagged is self.case.fails and classed
+
+    @property
+    def wrong_stage(self) -> bool:
+        return bool(self.stage) and self.stage != self.case.expected_stage
+
+    @property
+    def differs(self) -> bool:
+        """Does anything differ from the table: flagged or not, kind, class, stage?"""
+        wrong_kind = self.case.fails and self.flagged and not self.right_kind
+        return not self.agrees or wrong_kind or self.wrong_stage
 
     def row(self) -> dict[str, Any]:
         return {

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from fuzzer import growth
+from fuzzer.engines.view import ProgramView, ViewError
 from fuzzer.gates import GATES, Gate, Suspect, apply_gate
 from fuzzer.judge import judge, judge_all
 from fuzzer.observation import Observation
-from fuzzer.program import Program
+from fuzzer.program import Program, ProgramError
 from fuzzer.signature import Signature, signature
 from fuzzer.verdict import Kind, Verdict
 from fuzzer.worker import Target, TargetRefused, Worker, WorkerOptions
@@ -61,10 +63,25 @@ async def execute(worker: Worker, program: Program, coverage: bool = True) -> tu
     return observation, verdict
 
 
+async def settle_random_path(
+    worker: Worker, program: Program, observation: Observation, verdict: Verdict
+) -> tuple[Program, Observation, Verdict]:
+    """A fault that showed only with Inductor's own generator: the program that asks for that generator, run anew."""
+    if not verdict.details.get("random_path"):
+        return program, observation, verdict
+    inductor = {**program.meta.get("inductor_config", {}), "fallback_random": False}
+    try:
+        settled = ProgramView.of(program).with_meta(inductor_config=inductor).to_program()
+    except (ViewError, ProgramError):
+        return program, observation, verdict
+    observation, verdict = await execute(worker, settled, coverage=False)
+    return settled, observation, verdict
+
+
 async def pass_gates(worker: Worker, program: Program, observation: Observation, verdict: Verdict) -> Verdict:
     """The verdict after all gates; each gate's outcome is recorded in it."""
     variants: dict[str, Observation] = {}
-    limits = _HANG_LIMITS if verdict.kind in (Kind.HANG, Kind.SLOW_COMPILE) else None
+    limits = _hang_limits(program) if verdict.kind in (Kind.HANG, Kind.SLOW_COMPILE) else None
 
     async def again(gate: Gate) -> Observation:
         if gate.options is None:
@@ -76,6 +93,12 @@ async def pass_gates(worker: Worker, program: Program, observation: Observation,
 
     judged = await _sift(program, observation, verdict, GATES, again)
     return await _weigh_hang(worker, program, judged) if judged.kind is Kind.HANG else judged
+
+
+def _hang_limits(program: Program) -> dict[str, Any]:
+    """Twice what the first execution had, so that a machine under load makes no hang."""
+    own = program.meta.get("timeout")
+    return {"stage_seconds": 2.0 * own} if isinstance(own, (int, float)) else _HANG_LIMITS
 
 
 async def _weigh_hang(worker: Worker, program: Program, verdict: Verdict) -> Verdict:
@@ -134,6 +157,7 @@ def _candidates(observation: Observation, verdict: Verdict, program: Program) ->
 async def examine(worker: Worker, program: Program) -> Examined:
     """Execute, judge, and put a suspect through the gates."""
     observation, first = await execute(worker, program)
+    program, observation, first = await settle_random_path(worker, program, observation, first)
     verdict = await pass_gates(worker, program, observation, first) if first.is_suspect else first
     return Examined(program, observation, first, verdict)
 

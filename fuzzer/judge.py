@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from fuzzer.observation import ENDED_TWICE, Fault, Observation
@@ -16,7 +17,11 @@ from fuzzer.signature import root_message
 from fuzzer.verdict import Kind, Verdict
 
 _EAGER_STAGES = frozenset({"eager", "eager_backward", "eager_again", "observe", "second_eager"})
-_COMPILED_STAGES = frozenset({"compile", "run", "backward", "second"})
+_COMPILED_STAGES = frozenset({"compile", "run", "backward", "second", "random_path"})
+
+#: ``META["expect_zero"]``: what eager's outputs may be away from zero.
+_ZERO = 1e-4
+
 
 #: Largest harmless excess of compiled's error over twice eager's, in ULPs of the result's dtype. Vectorised
 #: functions are specified to 1–4 ULP, sums in another order to tens; float64 has no wider reference, so that its
@@ -46,7 +51,7 @@ _SAVED_MODIFIED = re.compile(
 #: Documented limits of torch.compile: refusing them is no fault of the compiler.
 _UNSUPPORTED_TYPES = re.compile(
     r"torch\._dynamo\.exc\.(Unsupported|UserError|ObservedException|FailOnRecompileLimitHit|RecompileLimitExceeded)"
-    r"|UserErrorType|DataDependentOutputException|DynamicOutputShapeException"
+    r"|UserErrorType|ConstraintViolationError|DataDependentOutputException|DynamicOutputShapeException"
 )
 
 
@@ -139,15 +144,31 @@ def _judge_build(observation: Observation) -> Verdict | None:
 
 
 def _judge_faults(observation: Observation, meta: Mapping[str, Any]) -> Verdict | None:
-    first = _judge_pair(observation, ("eager", "eager_backward"), ("compile", "run", "backward"))
-    return first or _judge_pair(observation, ("second_eager",), ("second",))
+    eager = ("eager", "eager_backward")
+    if meta.get("expect_eager") == "error" and observation.stage("eager") and not _first_fault(observation, eager)[1]:
+        return Verdict(Kind.MISSING_CHECK, "eager", "eager accepts what it ought to refuse")
+    found = _judge_pair(observation, eager, ("compile", "run", "backward"), meta)
+    found = found or _judge_pair(observation, ("second_eager",), ("second",), meta)
+    if found is not None and found.kind is not Kind.INVALID:
+        return found
+    if observation.stage("random_path"):
+        other = _judge_pair(observation, eager, ("random_path",), meta)
+        if other is not None and other.kind is not Kind.INVALID:
+            return replace(other, details={**other.details, "random_path": True})
+    return found
 
 
-def _judge_pair(observation: Observation, eager: tuple[str, ...], compiled: tuple[str, ...]) -> Verdict | None:
+def _judge_pair(
+    observation: Observation, eager: tuple[str, ...], compiled: tuple[str, ...], meta: Mapping[str, Any]
+) -> Verdict | None:
     eager_stage, eager_fault = _first_fault(observation, eager)
     compiled_stage, compiled_fault = _first_fault(observation, compiled)
     if eager_fault is None and compiled_fault is None:
         return None
+    if eager_fault is not None and compiled_fault is not None and meta.get("same_exc"):
+        same = eager_fault.type in (compiled_fault.type, compiled_fault.cause_type)
+        if not same:
+            return _judge_compiled_refusal(compiled_stage, compiled_fault)
     if eager_fault is not None:
         return _judge_eager_refusal(observation, eager_stage, eager_fault, compiled_fault, compiled)
     assert compiled_fault is not None
@@ -173,7 +194,8 @@ def _judge_compiled_refusal(stage: str, fault: Fault) -> Verdict:
         return Verdict(Kind.INVALID, stage, _one_line(fault))
     if _UNSUPPORTED_TYPES.search(fault.type) or _UNSUPPORTED_TYPES.search(fault.cause_type):
         return Verdict(Kind.UNSUPPORTED, stage, _one_line(fault))
-    compiler_raised = fault.type.startswith(("torch._inductor", "torch._dynamo")) or stage in ("compile", "second")
+    by_compiler = ("torch._inductor", "torch._dynamo")
+    compiler_raised = fault.type.startswith(by_compiler) or stage in ("compile", "second", "random_path")
     kind = Kind.COMPILE_ERROR if compiler_raised else Kind.EXTRA_CHECK
     debatable = "backward that eager would refuse" if _SAVED_MODIFIED.search(fault.message) else ""
     return Verdict(kind, stage, _one_line(fault), debatable=debatable)
@@ -205,6 +227,13 @@ def _judge_values(observation: Observation, meta: Mapping[str, Any]) -> list[Ver
                 verdict = _judge_leaf(leaf, stage, meta)
                 if verdict is not None:
                     found.append(verdict)
+    for leaf in observation.raw.get("random_leaves", ()):
+        verdict = _judge_leaf(leaf, "run", meta)
+        if verdict is not None:
+            found.append(replace(verdict, details={**verdict.details, "random_path": True}))
+    zero = observation.raw.get("eager_zero", 0.0)
+    if not abs(zero) <= _ZERO:
+        found.append(Verdict(Kind.WRONG_VALUE, "eager", f"eager is off by {zero:.4g} where zero is promised"))
     if not found:
         found += [verdict for verdict in (_judge_aliases(observation), _judge_generator(observation, meta)) if verdict]
     if not found and unstable:

@@ -188,6 +188,10 @@ def _tidied(view: ProgramView) -> ProgramView:
     if len(kept) == len(view.params) or not kept:
         return view
     view = dataclasses.replace(view, params=tuple(view.params[position] for position in kept))
+    marks = view.meta.get("mark_dynamic")
+    if marks:
+        moved = [(kept.index(number), dim) for number, dim in marks if number in kept]
+        view = view.with_meta(mark_dynamic=moved)
     return view.with_blocks(lambda block: _with_results(block, kept))
 
 

@@ -46,6 +46,12 @@ class WorkerOptions:
     confine: bool = True
 
 
+def _own_limits(program: Program) -> dict[str, Any]:
+    """``META["timeout"]``: seconds a stage that the program itself asks for."""
+    seconds = program.meta.get("timeout")
+    return {"stage_seconds": float(seconds)} if isinstance(seconds, (int, float)) else {}
+
+
 class WorkerLost(Exception):
     """The fork server died or answered garbage; the request in flight is lost, nothing else."""
 
@@ -180,16 +186,16 @@ class Worker:
         Raises:
             TargetRefused: the server does not start any more.
         """
-        request = {
+        request: dict[str, Any] = {
             "type": "exec",
             "id": program.id,
             "text": program.text,
             "variant": variant,
             "options": options or {},
             "coverage": coverage,
-            "limits": limits or {},
+            "limits": {**_own_limits(program), **(limits or {})},
         }
-        total = float((limits or {}).get("total_seconds", self.options.limits.get("total_seconds", 120.0)))
+        total = float(request["limits"].get("total_seconds", self.options.limits.get("total_seconds", 120.0)))
         for last in (False, True):
             await self._ensure_alive()
             try:

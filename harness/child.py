@@ -52,12 +52,16 @@ class ExecChild:
             self.bisect(meta)
             return
         gradients = self.program.wants_gradients
+        only = set(meta.get("only", ()))
         eager = None
-        if not self.options.get("skip_eager"):
+        if not self.options.get("skip_eager") and (not only or "eager" in only):
             eager = self.eager(inputs, meta, gradients)
-        if self.options.get("only_eager"):
+        if self.options.get("only_eager") or only == {"eager"}:
             return
-        self.compiled(eager, meta, gradients)
+        with contextlib.suppress(StageFailed):
+            self.compiled(eager, meta, gradients)
+        if self.draws_differently(meta):
+            self.default_random_path(eager, meta, gradients)
 
     def eager(self, inputs: tuple[Any, ...], meta: dict[str, Any], gradients: bool) -> Result | None:
         fn = self.program.fn
@@ -66,6 +70,8 @@ class ExecChild:
                 result = execution.call(fn, inputs, meta, gradients, lambda: self.beat("eager_backward"))
         except StageFailed:
             return None
+        if meta.get("expect_zero"):
+            self.facts(eager_zero=compare.largest(result.outputs))
         with contextlib.suppress(StageFailed), self.stage("eager_again"):
             again = execution.call(fn, self.program.inputs(), meta, gradients)
             differing = compare_results(result, again, None)
@@ -98,6 +104,7 @@ class ExecChild:
                 with self.measuring(), self.stage("compile"):
                     fn = self.compile(kwargs)
                     inputs = self.program.inputs()
+                    execution.mark_dynamic(inputs, meta)
                     result = execution.call(fn, inputs, meta, gradients, lambda: self.beat("backward"))
             finally:
                 self.events()
@@ -106,6 +113,23 @@ class ExecChild:
                     self.compare(eager, result, meta, gradients, "leaves", second=False)
             if self.program.has_second:
                 self.second(fn, meta, gradients)
+
+    def draws_differently(self, meta: dict[str, Any]) -> bool:
+        """Is there a second random path to try? A plain run of a program whose generators are reseeded has one."""
+        forced = "fallback_random" in meta.get("inductor_config", {}) or self.options.get("inductor_config")
+        return bool(meta.get("random")) and not forced and not self.options.get("backend") and not meta.get("only")
+
+    def default_random_path(self, eager: Result | None, meta: dict[str, Any], gradients: bool) -> None:
+        """Once more with Inductor's own generator, as users run it: other numbers, but the same shapes and checks.
+
+        Some faults exist only here (``randint`` with an empty range killed the process on 2.5.1).
+        """
+        torch._dynamo.reset()
+        with execution.patched(meta, {"fallback_random": False}), self.stage("random_path"):
+            fn = self.compile(self.compile_arguments(meta))
+            result = execution.call(fn, self.program.inputs(), meta, gradients, lambda: self.beat("backward"))
+        if eager is not None:
+            self.facts(random_leaves=[leaf for leaf in compare_results(eager, result, None) if _other_kind(leaf)])
 
     def compile(self, kwargs: dict[str, Any]) -> Any:
         if self.program.mode == "jit_trace":
@@ -272,6 +296,14 @@ def compare_results(eager: Result, other: Result, wide: Result | str | None) -> 
         if leaf is not None:
             found.append(leaf)
     return found
+
+
+def _other_kind(leaf: dict[str, Any]) -> bool:
+    """Do the two values differ in more than numbers?"""
+    eager, compiled = leaf.get("eager"), leaf.get("compiled")
+    if eager is None or compiled is None:
+        return "structure" in leaf or eager is not compiled
+    return any(eager[name] != compiled[name] for name in ("shape", "dtype", "device"))
 
 
 def mark_running(child: ExecChild) -> None:

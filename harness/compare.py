@@ -29,6 +29,13 @@ def flatten(path: str, value: Any) -> Iterator[tuple[str, Any]]:
         yield path, value
 
 
+def largest(leaves: list[tuple[str, Any]]) -> float:
+    """Largest magnitude among the elements of all tensors; NaN where there is one."""
+    tensors = [leaf.detach() for _path, leaf in leaves if isinstance(leaf, torch.Tensor) and leaf.numel()]
+    found = [tensor.abs().max().item() for tensor in tensors]
+    return math.nan if any(math.isnan(value) for value in found) else float(max(found, default=0.0))
+
+
 def tensor_facts(value: Any) -> dict[str, Any] | None:
     """The wire's ``TensorMap``, or None for anything but a tensor."""
     if not isinstance(value, torch.Tensor):

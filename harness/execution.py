@@ -73,6 +73,14 @@ class Program:
         return tuple(built)
 
 
+def mark_dynamic(inputs: tuple[Any, ...], meta: dict[str, Any]) -> None:
+    """``META["mark_dynamic"]``: (input, dimension) pairs whose sizes the compiler is to treat as symbols."""
+    for number, dim in meta.get("mark_dynamic", ()):
+        value = inputs[number] if number < len(inputs) else None
+        if isinstance(value, torch.Tensor) and dim < value.dim():
+            torch._dynamo.mark_dynamic(value, dim)
+
+
 @contextlib.contextmanager
 def patched(meta: dict[str, Any], extra_inductor: dict[str, Any]) -> Iterator[None]:
     """The program's own configuration (``inductor_config``, ``dynamo_config``, ``functorch_config``) in force."""

@@ -45,7 +45,7 @@ class Limits:
         return cls(**known)
 
     def seconds_for(self, stage: str) -> float:
-        slow = stage in ("compile", "run", "backward", "second", "catalogue")
+        slow = stage in ("compile", "run", "backward", "second", "random_path", "catalogue")
         return self.stage_seconds if slow else min(self.eager_seconds, self.stage_seconds)
 
 

@@ -257,3 +257,35 @@ def test_the_second_call_is_judged_like_the_first() -> None:
     assert judge(seen(second_leaves=[leaf()])).stage == "second"
     stages = {"build": None, "eager": None, "compile": None, "second_eager": None, "second": fault("guard failed")}
     assert judge(seen(stages)).kind is Kind.COMPILE_ERROR
+
+
+def test_eager_that_accepts_what_it_ought_to_refuse() -> None:
+    assert judge(seen(), {"expect_eager": "error"}).kind is Kind.MISSING_CHECK
+    refused = seen({"build": None, "eager": fault("no"), "compile": fault("no")})
+    assert judge(refused, {"expect_eager": "error"}).kind is Kind.INVALID
+
+
+@pytest.mark.parametrize("largest", [0.5, float("inf"), float("nan")])
+def test_promised_zeros(largest: float) -> None:
+    assert judge(seen(eager_zero=0.0)).kind is Kind.PASS
+    assert judge(seen(eager_zero=largest)).kind is Kind.WRONG_VALUE
+
+
+def test_exceptions_of_another_class_count_only_where_promised() -> None:
+    both = seen({"build": None, "eager": fault("no", "ValueError"), "compile": fault("no", "KeyError")})
+    assert judge(both).kind is Kind.INVALID
+    assert judge(both, {"same_exc": True}).kind is Kind.COMPILE_ERROR
+    wrapped = fault("no", "torch._dynamo.exc.TorchRuntimeError", "ValueError")
+    both = seen({"build": None, "eager": fault("no", "ValueError"), "compile": wrapped})
+    assert judge(both, {"same_exc": True}).kind is Kind.INVALID
+
+
+def test_the_default_random_path_is_judged_by_what_does_not_depend_on_numbers() -> None:
+    stages: dict[str, Any] = {"build": None, "eager": fault("empty range"), "compile": fault("empty range")}
+    both_refuse = judge(seen({**stages, "random_path": fault("empty range")}))
+    assert both_refuse.kind is Kind.INVALID
+    lost = judge(seen({**stages, "random_path": None}))
+    assert lost.kind is Kind.MISSING_CHECK and lost.details["random_path"]
+    shape = leaf(compiled=tensor(shape=[1]), differing=-1, reference="none: other shape")
+    other = judge(seen(random_leaves=[shape]))
+    assert other.kind is Kind.METADATA and other.details["random_path"]

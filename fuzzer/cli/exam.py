@@ -35,13 +35,20 @@ def run(args: argparse.Namespace) -> int:
     common.require_compiler()
     if args.workers < 1:
         raise UserError(f"--workers {args.workers}: give at least 1")
+    columns: list[tuple[str, list[exam.Answer]]] = []
     for target in common.targets(args):
         torch, answers = asyncio.run(_run(target, args))
-        figures = exam.summary(answers)
+        columns.append((torch, answers))
         if args.json:
-            print(json.dumps({"target": torch, **figures}), flush=True)
-        else:
-            _print(torch, answers, figures, args.verbose)
+            print(json.dumps({"target": torch, **exam.summary(answers)}), flush=True)
+    if args.json:
+        return 0
+    if len(columns) > 1:
+        _print_matrix(columns, args.verbose)
+    for torch, answers in columns:
+        if len(columns) == 1:
+            _print_answers(answers, args.verbose)
+        _print_summary(torch, exam.summary(answers))
     return 0
 
 
@@ -78,23 +85,47 @@ async def _answer(worker: Worker, case: exam.Case, stages: bool) -> exam.Answer:
     return exam.Answer(case, seen.verdict, stage, time.monotonic() - started)
 
 
-def _print(torch: str, answers: list[exam.Answer], figures: dict[str, Any], verbose: bool) -> None:
-    print(f"torch {torch}")
+def _print_answers(answers: list[exam.Answer], verbose: bool) -> None:
     for answer in answers:
-        wrong_kind = answer.case.fails and answer.flagged and not answer.right_kind
-        wrong_stage = bool(answer.stage) and answer.stage != answer.case.expected_stage
-        if verbose or not answer.agrees or wrong_kind or wrong_stage:
-            mark = "ok" if answer.agrees and not wrong_kind else "NO"
-            tier = " debatable" if answer.case.debatable else ""
-            expected = f"{answer.case.expected} {answer.case.expected_stage}{tier}"
+        if verbose or answer.differs:
+            expected = f"{answer.case.expected} {answer.case.expected_stage}"
+            expected += " debatable" if answer.case.debatable else ""
             verdict = answer.verdict
             kind = f"{verdict.kind.value} {answer.stage} [{verdict.debatable}]"
+            mark = "ok" if answer.agrees and (not answer.flagged or answer.right_kind) else "NO"
             print(f"  {mark} {answer.case.id}: expected {expected}; seen {kind} {verdict.reason[:110]}")
-            for gate, outcome in answer.verdict.gates if verbose or not answer.agrees else ():
+            for gate, outcome in verdict.gates if verbose or not answer.agrees else ():
                 if outcome != "kept":
                     print(f"       {gate}: {outcome}")
+
+
+def _print_matrix(columns: list[tuple[str, list[exam.Answer]]], verbose: bool) -> None:
+    """Case by target: what was expected, and what was seen where that is something else."""
+    by_target = [{answer.case.id: answer for answer in answers} for _torch, answers in columns]
+    rows = []
+    for name in sorted(set().union(*by_target)):
+        found = [answers.get(name) for answers in by_target]
+        if verbose or any(answer is not None and answer.differs for answer in found):
+            rows.append([name, *("" if answer is None else _cell(answer) for answer in found)])
+    head = ["case", *(torch for torch, _answers in columns)]
+    widths = [max(len(row[column]) for row in [head, *rows]) for column in range(len(head))]
+    for row in [head, *rows]:
+        print("  ".join(text.ljust(width) for text, width in zip(row, widths)).rstrip())
+
+
+def _cell(answer: exam.Answer) -> str:
+    expected = answer.case.expected + (" (debatable)" if answer.case.debatable else "")
+    if not answer.differs:
+        return expected
+    seen = answer.verdict.kind.value + (f" ({answer.verdict.debatable})" if answer.verdict.debatable else "")
+    stage = f" in {answer.stage} for {answer.case.expected_stage}" if answer.wrong_stage else ""
+    return f"{expected} → {seen}{stage}"
+
+
+def _print_summary(torch: str, figures: dict[str, Any]) -> None:
     print(
-        f"flagged {figures['flagged']} of {figures['failing']} failing, right kind {figures['right_kind']}, "
+        f"torch {torch}: flagged {figures['flagged']} of {figures['failing']} failing, "
+        f"right kind {figures['right_kind']}, "
         f"debatable classed {figures['debatable_classed']} of {figures['debatable']}, "
         f"controls flagged {figures['controls_flagged']} of {figures['controls']}"
         + (f", first failing stage right {figures['stages_right']} of {figures['stages']}" if figures["stages"] else "")

@@ -103,6 +103,10 @@ class ProgramView:
             meta["engine"] = engine
         return Program.parse(dataclasses.replace(self, meta=meta).to_text())
 
+    def with_meta(self, **changes: Any) -> ProgramView:
+        """The same program with other META entries."""
+        return dataclasses.replace(self, meta={**self.meta, **changes})
+
     @property
     def inputs(self) -> tuple[str, ...]:
         """Names that ``build_inputs`` returns, by position; () where it returns anything but names."""
