@@ -61,6 +61,7 @@ class CampaignOptions:
     stop_on_plateau: bool = False
     exit_on_finding: bool = False
     no_clock: bool = False
+    full: bool = False  # every kernel compiled, as users compile it
     limits: dict[str, Any] = field(default_factory=dict)
     confirmations: int = 3
 
@@ -88,9 +89,9 @@ class Campaign:
         self.findings = FindingStore(directory)
         self.stats_files = StatsFiles(directory)
         self.events = Events(directory.events)
-        plain = WorkerOptions(options.coverage, options.plant or None, options.limits)
+        servers = WorkerOptions(options.coverage, options.plant or None, options.limits, fast=not options.full)
         self.fleet = Fleet(
-            directory, options.targets, options.workers, plain, lambda: self.state.known.as_delta(), self.note
+            directory, options.targets, options.workers, servers, lambda: self.state.known.as_delta(), self.note
         )
         self.stop_reason = ""
         self.base_time = 0.0

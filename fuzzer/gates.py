@@ -134,6 +134,7 @@ def _random(suspect: Suspect, again: Observation) -> str:
 
 
 def _persists(suspect: Suspect, again: Observation) -> str:
+    """Run again with the compiler, the linker and the flags that users have: a fault found only without is none."""
     verdicts = judge_all(again, suspect.meta)
     if verdicts[0].kind is Kind.HARNESS_ERROR:
         return "not run: " + verdicts[0].reason  # our own fault proves nothing; fresh processes will tell
@@ -214,7 +215,7 @@ GATES: tuple[Gate, ...] = (
     Gate("random numbers", _has_random, {"inductor_config": {"fallback_random": True}}, _random),
     Gate("ill-conditioned", _has_floats, {"perturb": True}, _ill_conditioned),
     Gate("cast elision", _has_short_floats, {"inductor_config": {"emulate_precision_casts": True}}, _cast_elision),
-    Gate("persists", lambda suspect: True, {}, _persists),
+    Gate("persists", lambda suspect: True, {"plain": True}, _persists),
 )
 
 

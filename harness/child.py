@@ -13,6 +13,7 @@ import torch
 from harness import compare, execution, observe, reference
 from harness.execution import Program, Result
 from harness.faults import fault_of
+from harness.toolchain import Toolchain
 
 Report = Callable[[dict[str, Any]], None]
 
@@ -24,12 +25,20 @@ class StageFailed(Exception):
 class ExecChild:
     """Runs one request. ``report`` sends a message to the fork server; ``domains`` are the coverage domains."""
 
-    def __init__(self, request: dict[str, Any], report: Report, domains: dict[str, Any], path: str) -> None:
+    def __init__(
+        self,
+        request: dict[str, Any],
+        report: Report,
+        domains: dict[str, Any],
+        path: str,
+        toolchain: Toolchain | None = None,
+    ) -> None:
         self.request = request
         self.options: dict[str, Any] = request.get("options", {})
         self.report = report
         self.domains = domains
         self.path = path
+        self.toolchain = toolchain
         self.program: Program
         self.current = "build"
         self.index_sources: dict[str, tuple[torch.Tensor, int | None]] = {}
@@ -248,6 +257,8 @@ class ExecChild:
         self.report({"type": "staged", "stage": {"name": name, "seconds": seconds, "cpu": cpu, "fault": fault}})
 
     def events(self) -> None:
+        if self.toolchain is not None:
+            self.facts(**self.toolchain.facts())
         domain = self.domains.get("events")
         if domain is not None:
             self.facts(counters=domain.collect(), kernels=domain.kernel_classes(domain.captured()))

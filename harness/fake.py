@@ -70,6 +70,9 @@ class FakeRuntime:
         self._known.update(fresh)
         return {"native": {"fake": fresh}} if fresh else {}
 
+    def after_exec(self, observation: dict[str, Any], folder: str) -> None:
+        """Nothing is compiled, so nothing is kept."""
+
     def symbols(self, domain: str, file: str, ids: list[int]) -> list[str]:
         return [f"{domain}:{file}:{number}" for number in ids]
 

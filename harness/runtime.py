@@ -30,6 +30,7 @@ class TorchRuntime:
         self._probe_progress: Any = None
         self._plant: dict[str, Any] = {}
         self._warmed = False
+        self._toolchain: Any = None
 
     # -- in the server ----------------------------------------------------------------------------------------
 
@@ -43,6 +44,8 @@ class TorchRuntime:
         self._configure(hello.get("plant"))
         wanted = hello.get("coverage", [])
         self._start_event_domain(wanted)
+        if hello.get("fast"):
+            self._hasten()
         if hello.get("warm", True):
             progress("warming the compiler (precompiled header, vector instructions)")
             self._warm(torch)
@@ -54,6 +57,7 @@ class TorchRuntime:
         return {
             "target": _target_facts(torch, hello.get("device", "cpu")),
             "coverage": self.coverage_facts,
+            "toolchain": self._toolchain.told if self._toolchain else "plain",
             "threads": threads,
             "seconds": time.monotonic() - started,
         }
@@ -74,6 +78,14 @@ class TorchRuntime:
             self._plant = {f"inject_{plant}_bug_TESTING_ONLY": "accuracy"}
             if not all(hasattr(inductor.cpp, name) for name in self._plant):
                 raise Refused(f"this torch has no planted bug named {plant!r}; use relu or log1p")
+
+    def _hasten(self) -> None:
+        """After the vector-ISA probes, which want the user's own compiler and linker."""
+        from harness.toolchain import Toolchain
+
+        _vector_isa()
+        self._toolchain = Toolchain(os.environ["TORCHINDUCTOR_CACHE_DIR"])
+        self._toolchain.install()
 
     def _warm(self, torch: Any) -> None:
         """Compile twice in this process: builds the precompiled header and the vector-ISA answer that children share.
@@ -119,7 +131,7 @@ class TorchRuntime:
         from harness.coverage.python_lines import PythonCoverage
 
         makers: dict[str, Callable[[], Any]] = {
-            "python": PythonCoverage,
+            "python": lambda: PythonCoverage(scratch=scratch),
             "native": lambda: NativeCoverage(scratch),
         }
         for name, make in makers.items():
@@ -149,6 +161,12 @@ class TorchRuntime:
         """New coverage of the child that just ended, whatever its end was."""
         found = {name: self.domains[name].harvest() for name in ("native", "python") if name in self.domains}
         return {name: files for name, files in found.items() if files}
+
+    def after_exec(self, observation: dict[str, Any], folder: str) -> None:
+        """While the child's folder is still there: keep the kernels of one that ended well."""
+        built = observation.pop("built", {})
+        if self._toolchain is not None and observation["end"].get("how") == "done":
+            self._toolchain.keep(built, folder)
 
     def symbols(self, domain: str, file: str, ids: list[int]) -> list[str]:
         return list(self.domains[domain].symbols(file, ids)) if domain in self.domains else []
@@ -186,7 +204,9 @@ class TorchRuntime:
         path = os.path.join(folder, "program.py")
         with open(path, "w") as file:
             file.write(request["text"])
-        child = ExecChild(request, report, self.domains, path)
+        if self._toolchain is not None:
+            self._toolchain.begin(plain=bool(request.get("options", {}).get("plain")))
+        child = ExecChild(request, report, self.domains, path, self._toolchain)
         mark_running(child)
         child.run()
 
@@ -242,13 +262,6 @@ def _import_torch() -> Any:
 
 
 def _target_facts(torch: Any, device: str) -> dict[str, Any]:
-    isa = ""
-    try:
-        from torch._inductor.cpu_vec_isa import pick_vec_isa
-
-        isa = str(pick_vec_isa())
-    except ImportError:
-        pass  # older torch keeps it elsewhere; the field stays empty
     return {
         "executable": sys.executable,
         "torch": torch.__version__,
@@ -256,12 +269,21 @@ def _target_facts(torch: Any, device: str) -> dict[str, Any]:
         "python": platform.python_version(),
         "device": device,
         "cpu": torch.backends.cpu.get_cpu_capability(),
-        "isa": isa,
+        "isa": _vector_isa(),
         "machine": platform.machine(),
         "system": platform.platform(),
         "compiler": _compiler_version(),
         "protocol": wire.PROTOCOL,
     }
+
+
+def _vector_isa() -> str:
+    """What Inductor vectorises for; it asks the compiler once and remembers. Empty where it is kept elsewhere."""
+    try:
+        from torch._inductor.cpu_vec_isa import pick_vec_isa
+    except ImportError:
+        return ""
+    return str(pick_vec_isa())
 
 
 def _compiler_version() -> str:

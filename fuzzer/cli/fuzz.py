@@ -40,6 +40,7 @@ def add(parsers: Any) -> None:
     parser.add_argument("--workers", type=int, metavar="N", help="fork servers (default: one a core, at most 8)")
     parser.add_argument("--seed", type=int, metavar="N", help="random seed (default: drawn, and written down)")
     parser.add_argument("--no-clock", action="store_true", help="ignore time in decisions: same seed, same sequence")
+    parser.add_argument("--full", action="store_true", help="compile every kernel, with what users compile it with")
     parser.add_argument("--plant", choices=("relu", "log1p"), help="plant a bug in the target's children (self-test)")
     common.add_target_options(parser)
     parser.set_defaults(run=run)
@@ -82,6 +83,8 @@ def _directory(args: argparse.Namespace) -> tuple[CampaignDirectory, bool]:
         "device": args.device,
         "no_clock": args.no_clock,
     }
+    if args.full:
+        config["full"] = True
     if args.plant:
         config["plant"] = args.plant
     return CampaignDirectory.create(args.dir, config), False
@@ -98,6 +101,7 @@ def _options(directory: CampaignDirectory, args: argparse.Namespace) -> Campaign
             targets=common.targets(args) if args.target else tuple(stored),
             plant=str(config.get("plant", "")),
             no_clock=bool(config.get("no_clock", False)),
+            full=bool(config.get("full", False)),
             max_seconds=args.max_time or 0.0,
             max_execs=args.max_execs or 0,
             stop_on_plateau=args.stop_on_plateau,

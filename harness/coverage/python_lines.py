@@ -7,11 +7,12 @@ measured.
 
 from __future__ import annotations
 
+import gc
 import importlib.util
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from types import CodeType, FrameType
+from types import CodeType, FrameType, FunctionType
 from typing import Any, Protocol
 
 from harness.coverage.helper import Unavailable, build
@@ -41,6 +42,9 @@ class Tracer(Protocol):
     def resume(self) -> None: ...
 
     def pause(self) -> None: ...
+
+    def forking(self) -> None:
+        """In the server, before a fork: what is known has changed, marks are gone."""
 
 
 class PythonCoverage:
@@ -82,6 +86,8 @@ class PythonCoverage:
     def reset(self) -> None:
         """In the server, before each fork: forget all marks."""
         self._started().clear()
+        if self._tracer is not None:
+            self._tracer.forking()
 
     def child_start(self) -> None:
         """In the child that is measured: nothing to do, the tables were inherited."""
@@ -134,8 +140,21 @@ def make_tracer(table: LineTable, scratch: str | None) -> Tracer:
         spec.loader.exec_module(module)
     except (Unavailable, ImportError):
         return TraceFunction(table)
-    tracer: Tracer = module.Tracer(table.known, table.marks, table.base)
-    return tracer
+    return FrameTracer(table, module)
+
+
+class FrameTracer:
+    """The C tracer of 3.10 and 3.11 (``tracer.c``): traces only frames whose code has lines left to reach."""
+
+    def __init__(self, table: LineTable, module: Any) -> None:
+        self._native = module.Tracer(table.known, table.marks, table.base)
+        self.resume: Callable[[], None] = self._native.resume
+        self.pause: Callable[[], None] = self._native.pause
+        self.forking: Callable[[], None] = self._native.recount
+        # What is loaded now is read now; only what a child imports or defines itself is left for the child.
+        for item in gc.get_objects():
+            if type(item) is FunctionType and item.__code__.co_filename in table.base:
+                self._native.add(item.__code__)
 
 
 class TraceFunction:
@@ -155,6 +174,9 @@ class TraceFunction:
 
     def pause(self) -> None:
         sys.settrace(self._previous)
+
+    def forking(self) -> None:
+        """Decisions are made anew in each child."""
 
     def _make_global(self) -> Callable[[FrameType, str, Any], Any]:
         unseen = object()
@@ -231,6 +253,9 @@ class MonitoringTracer:
         events = self._monitoring.events
         self._monitoring.register_callback(self._tool, events.PY_START, None)
         self._monitoring.register_callback(self._tool, events.LINE, None)
+
+    def forking(self) -> None:
+        """What has fired in a child is disabled there alone."""
 
     def _make_callbacks(self) -> tuple[Callable[[CodeType, int], Any], Callable[[CodeType, int], Any]]:
         tool, disable = self._tool, self._monitoring.DISABLE
