@@ -7,7 +7,7 @@ import contextlib
 import random
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from fuzzer.engines.mutate import MutationContext, mutate
@@ -19,6 +19,7 @@ from fuzzer.features.detect import detect
 from fuzzer.features.space import FeatureSpace
 from fuzzer.finding import Finding
 from fuzzer.fleet import Fleet
+from fuzzer.judge import judge
 from fuzzer.knowledge.operators import Operators
 from fuzzer.known_issues import KnownIssues
 from fuzzer.loop_state import LoopState, event_coverage
@@ -41,6 +42,8 @@ from fuzzer.worker import Target, TargetRefused, Worker, WorkerLost, WorkerOptio
 
 _SNAPSHOT_SECONDS = 60.0
 _STATS_SECONDS = 5.0
+#: One program in so many runs a second time with the plain toolchain (see harness.toolchain).
+_AUDIT_EVERY = 50
 _TRIAGE_SHARE = 0.4  # of all working time; suspects beyond wait, so that a flood of them cannot starve fuzzing
 _TRIAGE_START = 120.0  # seconds of every worker that count as worked from the start, so that the first need not wait
 _TRIAGE_PROGRAMS = 10.0  # without the clock a triage counts as so many programs
@@ -189,6 +192,7 @@ class Campaign:
                     continue
                 await self.fleet.tell(worker)
                 observation, verdict = await execute(worker, written.program)
+                observation, verdict, audit = await self._audited(worker, written.program, observation, verdict)
                 if self.stopping:
                     return
                 triaged = await self._consider(worker, plan, written, observation, verdict)
@@ -199,8 +203,28 @@ class Campaign:
                 self.fleet.survived(worker)
             if self.stopping and triaged is None and verdict.is_suspect:
                 return
-            self._digest(plan, written, observation, verdict, triaged)
+            self._digest(plan, written, observation, verdict, triaged, audit)
             await self.fleet.recycle(worker)
+
+    async def _audited(
+        self, worker: Worker, program: Program, observation: Observation, verdict: Verdict
+    ) -> tuple[Observation, Verdict, str]:
+        """Some programs run with the plain toolchain too: ``""`` (not this one), ``same`` or ``other``.
+
+        A fault that only the plain toolchain shows counts; one that only the fast one shows is dismissed by the gates.
+        """
+        if self.options.full or self.stopping or int(program.id, 16) % _AUDIT_EVERY:
+            return observation, verdict, ""
+        again = await worker.execute(program, "plain", {"plain": True}, coverage=False)
+        plain = judge(again, program.meta)
+        if plain.kind is verdict.kind or Kind.HARNESS_ERROR in (plain.kind, verdict.kind):
+            return observation, verdict, "same"
+        difference = f"{verdict.kind.value} with the fast toolchain, {plain.kind.value} with the plain one"
+        self.note("warning", f"toolchains disagree on {program.id}: {difference}; --full uses the plain one alone")
+        self.corpus_files.add({"text": program.text, "meta": program.meta, "parents": []})
+        if plain.is_suspect and not verdict.is_suspect:
+            return replace(again, coverage=observation.coverage), plain, "other"
+        return observation, verdict, "other"
 
     def _record_lost(self, plan: Plan, why: str) -> None:
         """A fork server died, and with it what the plan would have become."""
@@ -342,7 +366,13 @@ class Campaign:
     # -- learning ---------------------------------------------------------------------------------------------------
 
     def _digest(
-        self, plan: Plan, written: Written, observation: Observation, verdict: Verdict, triaged: Triaged | None
+        self,
+        plan: Plan,
+        written: Written,
+        observation: Observation,
+        verdict: Verdict,
+        triaged: Triaged | None,
+        audit: str,
     ) -> None:
         """Turn one execution into records: run, and perhaps seed."""
         state, program = self.state, written.program
@@ -386,6 +416,8 @@ class Campaign:
                 "coverage": fresh,
                 "keys": keys,
                 "ops": packets,
+                "cxx": observation.raw.get("cxx", {}),
+                "audit": audit,
             }
         )
         if keep:

@@ -48,6 +48,11 @@ class Counters:
     realised: int = 0
     seconds: float = 0.0  # of all executions
     triage_seconds: float = 0.0
+    kernels: int = 0  # generated kernels, those among them taken from the store, and CPU seconds of the rest
+    kernels_reused: int = 0
+    kernel_seconds: float = 0.0
+    audits: int = 0  # programs run with the plain toolchain as well, and those on which it judged otherwise
+    audits_differing: int = 0
     run_time: float = 0.0  # wall time of earlier runs and of this one, up to the last record
     last_find: float = 0.0  # wall time (of the campaign) at which coverage last grew
     last_crash: float = 0.0
@@ -108,6 +113,12 @@ class LoopState:
         counters.harness_errors += outcome.kind == "harness_error"
         counters.seconds += record["seconds"]
         counters.run_time = max(counters.run_time, record["at"])
+        step = record.get("cxx", {})
+        counters.kernels += step.get("kernels", 0)
+        counters.kernels_reused += step.get("reused", 0)
+        counters.kernel_seconds += step.get("cpu", 0.0)
+        counters.audits += bool(record.get("audit"))
+        counters.audits_differing += record.get("audit") == "other"
         self.known.absorb(record.get("coverage", {}))
         if outcome.new_coverage:
             counters.last_find = record["at"]

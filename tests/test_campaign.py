@@ -209,3 +209,24 @@ def test_news_is_forgotten_once_all_workers_heard_it(tmp_path: Path) -> None:
     run(made)
     assert made.state.known.totals["native"] >= 198  # what ran when the last result came is dropped
     assert len(made.fleet._news) < 50
+
+
+def test_toolchains_that_disagree_are_told(tmp_path: Path) -> None:
+    audited = [n for n in range(1000) if int(planted("wrong_value", n, variants=["plain"]).id, 16) % 50 == 0]
+    told: list[str] = []
+    made = campaign(tmp_path / "c", [planted("wrong_value", audited[0], variants=["plain"])], max_execs=1)
+    made.report = lambda kind, text: told.append(text)
+    run(made)
+    assert any("toolchains disagree" in text for text in told)
+    counters = made.state.counters
+    assert (counters.audits, counters.audits_differing) == (1, 1)
+    assert counters.suspects == 1, "a fault that only the plain toolchain shows counts"
+
+    passing = next(program for n in range(1000) if int((program := planted("pass", n)).id, 16) % 50 == 0)
+    same = campaign(tmp_path / "same", [passing], max_execs=1)
+    run(same)
+    assert (same.state.counters.audits, same.state.counters.audits_differing) == (1, 0)
+
+    full = campaign(tmp_path / "full", [planted("wrong_value", audited[0], variants=["plain"])], max_execs=1, full=True)
+    run(full)
+    assert full.state.counters.audits == 0
