@@ -60,6 +60,11 @@ def report(finding: Finding, repro: str = "") -> str:
 
 
 def title(finding: Finding) -> str:
+    """``plain_title`` for Markdown."""
+    return escape(plain_title(finding))
+
+
+def plain_title(finding: Finding) -> str:
     """One line: ``[inductor][cpu] amin, argmin: wrong result``."""
     names = [name.split(".")[-1] for name in finding.operators[:_TITLE_OPERATORS]]
     more = " …" if len(finding.operators) > _TITLE_OPERATORS else ""
@@ -71,7 +76,7 @@ def title(finding: Finding) -> str:
             backend, component
         )
     device = str(finding.target.get("device", "cpu"))
-    return escape(f"[{component}][{device}] {operators}: {_SYMPTOMS[finding.kind]}")
+    return f"[{component}][{device}] {operators}: {_SYMPTOMS[finding.kind]}"
 
 
 def fence(text: str, language: str = "") -> str:

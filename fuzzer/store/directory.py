@@ -84,6 +84,10 @@ class CampaignDirectory:
         return self.path / "findings"
 
     @property
+    def labels(self) -> Path:
+        return self.findings / "labels.json"
+
+    @property
     def flaky(self) -> Path:
         return self.path / "flaky"
 
