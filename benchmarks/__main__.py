@@ -6,13 +6,14 @@ import argparse
 import sys
 from collections.abc import Callable
 
-from benchmarks import engine, judge, kill_resume, throughput
+from benchmarks import cost, engine, judge, kill_resume, throughput
 
 #: Name → (what it measures, its main, arguments of the short form).
 BENCHMARKS: dict[str, tuple[str, Callable[[list[str] | None], int], list[str]]] = {
     "kill_resume": ("kill -9 and resume: losses, orphans (3 kills on torch)", kill_resume.main, ["--kills", "3"]),
     "engine": ("template engine: validity, conformity, variety, cost", engine.main, []),
     "judge": ("suspects of fresh programs, cost of judging (100 programs)", judge.main, ["--count", "100"]),
+    "cost": ("a program against a bare warm loop, by toolchain and coverage domain", cost.main, []),
     "throughput": ("programs per hour, stages, cost of coverage", throughput.main, []),
 }
 

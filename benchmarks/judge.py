@@ -36,7 +36,8 @@ async def examine_fresh(count: int, seed: int, workers: int) -> list[Examined]:
     operators = Operators.load_extract()
     keys = operators.choosable()
     schedule = Schedule(FeatureSpace.load(), sorted(keys), keys, [], seed, askable=askable())
-    engine, corpus, found = TemplateEngine(operators), Corpus(), []
+    engine, corpus = TemplateEngine(operators), Corpus()
+    found: list[Examined] = []
     with scratch_folder() as folder:
         servers = [Worker(Target(), folder / f"w{n}", WorkerOptions(coverage=())) for n in range(workers)]
         await asyncio.gather(*(server.start() for server in servers))
