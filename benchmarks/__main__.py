@@ -6,7 +6,7 @@ import argparse
 import sys
 from collections.abc import Callable
 
-from benchmarks import cost, engine, judge, kill_resume, throughput
+from benchmarks import cost, decisions, engine, judge, kill_resume, throughput
 
 #: Name → (what it measures, its main, arguments of the short form).
 BENCHMARKS: dict[str, tuple[str, Callable[[list[str] | None], int], list[str]]] = {
@@ -14,6 +14,7 @@ BENCHMARKS: dict[str, tuple[str, Callable[[list[str] | None], int], list[str]]] 
     "engine": ("template engine: validity, conformity, variety, cost", engine.main, []),
     "judge": ("suspects of fresh programs, cost of judging (100 programs)", judge.main, ["--count", "100"]),
     "cost": ("a program against a bare warm loop, by toolchain and coverage domain", cost.main, []),
+    "decisions": ("the orchestrator's own cost by size of the corpus", decisions.main, ["--largest", "100000"]),
     "throughput": ("programs per hour, stages, cost of coverage", throughput.main, []),
 }
 

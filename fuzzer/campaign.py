@@ -41,6 +41,7 @@ from fuzzer.verdict import Kind, Verdict
 from fuzzer.worker import Target, TargetRefused, Worker, WorkerLost, WorkerOptions
 
 _SNAPSHOT_SECONDS = 60.0
+_SNAPSHOT_SHARE = 0.02  # of wall time at most, however large the corpus: a snapshot only shortens a resume
 _STATS_SECONDS = 5.0
 #: One program in so many runs a second time with the plain toolchain (see harness.toolchain).
 _AUDIT_EVERY = 50
@@ -102,7 +103,7 @@ class Campaign:
         self.runs_before = 0
         self._stop = asyncio.Event()
         self._triaging: set[str] = set()
-        self._last_snapshot = 0.0
+        self._last_snapshot = self._snapshot_cost = 0.0
 
     # -- life -----------------------------------------------------------------------------------------------------
 
@@ -470,12 +471,14 @@ class Campaign:
             if now - written > _STATS_SECONDS:
                 written = now
                 self._write_stats()
-            if now - self._last_snapshot > _SNAPSHOT_SECONDS:
+            if now - self._last_snapshot > max(_SNAPSHOT_SECONDS, self._snapshot_cost / _SNAPSHOT_SHARE):
                 self._save_snapshot()
 
     def _save_snapshot(self) -> None:
-        self._last_snapshot = time.monotonic()
+        started = time.monotonic()
         self.snapshot.write(self.state.to_map(), self.journal.size)
+        self._last_snapshot = time.monotonic()
+        self._snapshot_cost = self._last_snapshot - started
 
     def _write_stats(self) -> None:
         values = statistics(self)

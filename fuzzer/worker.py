@@ -43,6 +43,7 @@ class WorkerOptions:
     plant: str | None = None
     limits: dict[str, Any] = field(default_factory=dict)
     warm: bool = True
+    fast: bool = False  # the hastened toolchain (see harness.toolchain); what users have, otherwise
     confine: bool = True
 
 
@@ -113,6 +114,7 @@ class Worker:
             "plant": self.options.plant,
             "limits": self.options.limits,
             "warm": self.options.warm,
+            "fast": self.options.fast,
             "confine": self.options.confine,
         }
         try:
@@ -225,6 +227,13 @@ class Worker:
             except WorkerLost:
                 await self.kill()
                 raise
+
+    async def arm(self, addresses: dict[str, list[int]]) -> dict[str, int]:
+        """Arm further addresses of native code, library → offsets (see ``fuzzer.coverage_blocks``), until the server
+        is replaced. Returns library → number that was new to it. Raises ``WorkerLost``."""
+        await self._ensure_alive()
+        answer = await self._ask({"type": "arm", "addresses": addresses}, 120.0, "armed")
+        return {str(library): int(number) for library, number in answer["added"].items()}
 
     async def symbols(self, domain: str, file: str, ids: list[int]) -> list[str]:
         await self._ensure_alive()

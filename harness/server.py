@@ -30,6 +30,7 @@ class Server:
         self.limits = Limits()
         self.confined = False
         self._probe: tuple[int, socket.socket] | None = None
+        self._gcov: Any = None  # of instrumented libraries, where it was asked for
 
     def serve(self) -> None:
         """Answer requests until ``quit`` or until the orchestrator is gone."""
@@ -59,11 +60,25 @@ class Server:
             protection = sandbox.confine(writable) if self.confined else {"all": "open: switched off"}
             sandbox.adopt_orphans()  # after the namespaces: this may be another process now
             facts = self.runtime.start(hello, lambda what: wire.send(self.sock, {"type": "progress", "what": what}))
+            if "gcov" in hello.get("coverage", ()):
+                facts["coverage"]["gcov"] = self._start_gcov()
         except Refused as error:
             wire.send(self.sock, {"type": "refused", "why": str(error)})
             return False
         wire.send(self.sock, {"type": "ready", "protection": protection, "rss": resident(os.getpid()), **facts})
         return True
+
+    def _start_gcov(self) -> dict[str, Any]:
+        from harness.coverage.gcov import GcovCoverage
+        from harness.coverage.helper import Unavailable
+
+        domain = GcovCoverage()
+        try:
+            domain.start()
+        except Unavailable as error:
+            return {"available": False, "why": str(error), "total": 0}
+        self._gcov = domain
+        return {"available": True, "why": "", "total": 0}
 
     def _answer(self, request: dict[str, Any]) -> None:
         kind = request["type"]
@@ -73,6 +88,11 @@ class Server:
             wire.send(self.sock, self._probed(request))
         elif kind == "known":
             self.runtime.known(request.get("coverage", {}))
+            if self._gcov:
+                self._gcov.mark_known(request.get("coverage", {}).get("gcov", {}))
+        elif kind == "arm":
+            native = getattr(self.runtime, "domains", {}).get("native")
+            wire.send(self.sock, {"type": "armed", "added": native.arm(request["addresses"]) if native else {}})
         elif kind == "catalogue":
             self._catalogue(request)
         elif kind == "symbols":
@@ -89,14 +109,23 @@ class Server:
         with self._folder() as folder:
             run = Supervised(folder, limits, self._others())
             run.run(lambda report: self._in_exec_child(request, report, folder))
-            log = run.log()
+            observation = self._observation(request, run)
+            self.runtime.after_exec(observation, folder)
+            wanted = request.get("coverage", True)
+            lines = self._gcov.harvest(folder) if self._gcov and wanted else {}
+        if wanted:
+            observation["coverage"] = self.runtime.harvest() | ({"gcov": lines} if lines else {})
+        return observation
+
+    @staticmethod
+    def _observation(request: dict[str, Any], run: Supervised) -> dict[str, Any]:
         observation: dict[str, Any] = {
             "type": "observation",
             "id": request.get("id", ""),
             "variant": request.get("variant", ""),
             "stages": [],
             "end": run.end,
-            "log": log,
+            "log": run.log(),
             "rss_peak": run.rss_peak,
             "seconds": run.seconds,
             "cpu": run.cpu,
@@ -107,8 +136,6 @@ class Server:
                 observation["stages"].append(message["stage"])
             elif message["type"] == "facts":
                 observation.update(message["facts"])
-        if request.get("coverage", True):
-            observation["coverage"] = self.runtime.harvest()
         return observation
 
     def _in_exec_child(self, request: dict[str, Any], report: Any, folder: str) -> None:
@@ -116,7 +143,11 @@ class Server:
         os.chdir(folder)
         if self.confined:
             sandbox.narrow([folder, *self.runtime.child_writable()])
+        if self._gcov:
+            self._gcov.child_start(folder)
         self.runtime.exec_child(request, report, folder)
+        if self._gcov:
+            self._gcov.child_end()
 
     def _others(self) -> tuple[int, ...]:
         return (self._probe[0],) if self._probe else ()

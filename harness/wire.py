@@ -6,7 +6,7 @@ numbers, lists, maps. Nothing received is ever executed by unpacking it.
 Conversation (→ to the harness, ← from it); one request is in flight at a time:
 
 ====================  ==============================================================================================
-→ ``hello``           ``protocol, device, scratch, writable, coverage: [domain], plant, limits, confine, warm``
+→ ``hello``           ``protocol, device, scratch, writable, coverage: [domain], plant, limits, confine, warm, fast``
 ← ``progress``        ``what``: a line for the screen, any number of times, while the server warms up
 ← ``ready``           ``target: {...}``, ``coverage: {domain: {available, why, total}}``, ``protection: {...}``, ``rss``
 ← ``refused``         ``why``: torch missing or broken, protocol mismatch; the server then exits
@@ -15,6 +15,8 @@ Conversation (→ to the harness, ← from it); one request is in flight at a ti
 → ``probe``           ``reset: bool, groups: [[statement, …], …], names``; see ``harness.probe``
 ← ``probed``          ``results: [...]``, or ``died: {how, signal, name, group, candidate}``
 → ``known``           ``coverage: {domain: {file: [id, …]}}``: do not report these again, disarm them
+→ ``arm``             ``addresses: {library: [offset, …]}``: arm these too, in the domain ``native`` (basic blocks)
+← ``armed``           ``added: {library: number}``
 → ``symbols``         ``domain, file, ids``: names of coverage ids
 ← ``named``           ``names: [...]``
 → ``catalogue``       derive the operators of this target
@@ -180,6 +182,7 @@ class ObservationMap(TypedDict, total=False):
     ops: list[OpMap]
     perturbed_leaves: list[LeafMap]  # eager against eager on inputs moved by one ULP
     values: list[list[str]]  # per input leaf: words for its elements (see harness.observe.value_words)
+    cxx: dict[str, float]  # the C++ step: kernels, reused, seconds, cpu, fallbacks (see harness.toolchain.Cost)
     random_leaves: list[LeafMap]  # on the default random path: leaves that differ in shape, dtype or device
     eager_zero: float  # with META["expect_zero"]: largest magnitude in eager's outputs
     rng: dict[str, bool]  # "equal": both sides left the generator in the same state

@@ -13,10 +13,10 @@ import traceback
 from collections.abc import Sequence
 
 from fuzzer import __version__
-from fuzzer.cli import check, exam, exec_, fuzz, knowledge, repro, status
+from fuzzer.cli import check, coverage, exam, exec_, fuzz, knowledge, report, repro, seeds, status, triage
 from fuzzer.exits import Exit, UserError
 
-VERBS = (fuzz, status, exec_, repro, check, exam, knowledge)
+VERBS = (fuzz, status, coverage, triage, report, exec_, repro, check, exam, knowledge, seeds)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

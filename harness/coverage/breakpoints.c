@@ -4,6 +4,8 @@
  * release builds keep. `int3` is written over the first byte of each; the SIGTRAP handler marks the function in
  * shared memory, restores the byte and resumes at it, so every function costs one trap in a process.
  *
+ * Further addresses may be added later (bp_extend): basic blocks of functions that were reached.
+ *
  * All memory lives as long as the process: a function of a library may still trap while the process is torn down.
  */
 #define _GNU_SOURCE
@@ -263,6 +265,14 @@ size_t bp_harvest(int module, uint64_t *ids, int keep) {
     return found;
 }
 
+static void release(const struct module *m, uint32_t count) {
+    size_t size = count ? count : 1;
+    if (m->offsets) munmap(m->offsets, count ? (size_t)count * 4 : 1);
+    if (m->saved) munmap(m->saved, size);
+    if (m->known) munmap(m->known, size);
+    if (m->shared) munmap(m->shared, size);
+}
+
 /* From here on this process marks private memory. 0, or -1 when there is none left. */
 int bp_detach(void) {
     for (int k = 0; k < module_count; k++) {
@@ -271,6 +281,52 @@ int bp_detach(void) {
         modules[k].marks = own;
     }
     return 0;
+}
+
+/* Arm further addresses of a module, such as starts of basic blocks: offsets, ascending. The number added, or NO_MEMORY.
+ * Addresses that are in the table, or outside the code, are left out; whether each is the start of an instruction is the
+ * caller's to know. Between two children, in a process without other threads: the tables move. */
+int64_t bp_extend(int module, const uint64_t *ids, size_t count) {
+    struct module *m = &modules[module], next = *m;
+    uint32_t added = 0, old = 0, at = 0;
+    if (!installed) return 0;
+    uint32_t *fresh = pages(count * 4, MAP_PRIVATE);
+    if (!fresh) return NO_MEMORY;
+    for (size_t k = 0; k < count; k++) {
+        if (ids[k] > UINT32_MAX || (k && ids[k] <= ids[k - 1]) || !in_segment(m, m->base + ids[k])) continue;
+        if (find(m, ids[k]) < 0) fresh[added++] = (uint32_t)ids[k];
+    }
+    next.count = m->count + added;
+    next.offsets = pages((size_t)next.count * 4, MAP_PRIVATE);
+    next.saved = pages(next.count, MAP_PRIVATE);
+    next.known = pages(next.count, MAP_PRIVATE);
+    next.shared = pages(next.count, MAP_SHARED);
+    next.marks = next.shared;
+    if (!added || !next.offsets || !next.saved || !next.known || !next.shared) {
+        release(&next, next.count);
+        munmap(fresh, count ? count * 4 : 1);
+        return added ? NO_MEMORY : 0;
+    }
+    for (uint32_t k = 0; k < added || old < m->count; at++) {
+        if (old < m->count && (k == added || m->offsets[old] < fresh[k])) {
+            next.offsets[at] = m->offsets[old];
+            next.saved[at] = m->saved[old];
+            next.known[at] = m->known[old];
+            next.shared[at] = m->shared[old++];
+        } else {
+            next.offsets[at] = fresh[k++];
+            next.saved[at] = *address(&next, at);
+        }
+    }
+    struct module former = *m;
+    *m = next;
+    release(&former, former.count);
+    for (uint32_t k = 0; k < added; k++) {
+        int64_t index = find(m, fresh[k]);
+        if (m->saved[index] != INT3) *address(m, (uint32_t)index) = INT3;
+    }
+    munmap(fresh, count * 4);
+    return added;
 }
 
 void bp_stop(void) {

@@ -26,6 +26,7 @@ _NORMALISE: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"(?:/[\w.+-]+)+\.\w+(?:[:,]\s*(?:line\s*)?\d+)?"), "FILE"),
     (re.compile(r"'[^']*'|\"[^\"]*\"|`[^`]*`"), "NAME"),
     (re.compile(r"\((?:[^()]|\([^()]*\))*\)|\[[^\[\]]*\]|\{[^{}]*\}"), "(…)"),
+    (re.compile(r"\b[suz]\d+\b|(?<=_)[suz]\d+|(?<=\*)[suz]\d+"), "S"),  # sizes that are symbols
     (re.compile(r"(?<![A-Za-z\d])\d+(?:\.\d+)?"), "N"),
     (re.compile(r"\s+"), " "),
 )

@@ -1,7 +1,7 @@
 """Native coverage of a release build: which C++ functions ran, by one-shot breakpoints.
 
 Nothing is rebuilt: see ``breakpoints.c``. Ids are a function's offset from its library's load base, stable for one
-build of the library.
+build of the library; so are those of basic blocks, where ``arm`` added them.
 """
 
 from __future__ import annotations
@@ -90,6 +90,30 @@ class NativeCoverage:
                 address, count = packed.buffer_info()
                 helper.bp_known(self._modules[library], ctypes.cast(address, _IDS), count)
 
+    def arm(self, addresses: dict[str, Iterable[int]]) -> dict[str, int]:
+        """Arm further addresses, by library, in the server between two children; the number added, by library.
+
+        For starts of basic blocks: each must be the first byte of an instruction. They are reported as ids beside the
+        functions'. Addresses that are armed already, outside the code, or of other libraries are ignored.
+
+        Raises:
+            MemoryError: no room for the larger tables; nothing of that library was added.
+        """
+        helper = self._started()
+        added = {}
+        for library, values in addresses.items():
+            if library not in self._modules:
+                continue
+            packed = array("Q", sorted({value for value in values if 0 <= value < 1 << 32}))
+            address, count = packed.buffer_info()
+            module = self._modules[library]
+            number = int(helper.bp_extend(module, ctypes.cast(address, _IDS), count))
+            if number < 0:
+                raise MemoryError("no memory for further breakpoints")
+            self._buffers[library] = (ctypes.c_uint64 * helper.bp_count(module))()
+            added[library] = number
+        return added
+
     def reset(self) -> None:
         """In the server, before each fork: forget all marks (about 0.1 ms)."""
         self._started().bp_reset()
@@ -155,6 +179,8 @@ def _load(path: str) -> ctypes.CDLL:
     helper.bp_known.restype = None
     helper.bp_harvest.argtypes = [ctypes.c_int, _IDS, ctypes.c_int]
     helper.bp_harvest.restype = ctypes.c_size_t
+    helper.bp_extend.argtypes = [ctypes.c_int, _IDS, ctypes.c_size_t]
+    helper.bp_extend.restype = ctypes.c_int64
     helper.bp_reset.restype = None
     helper.bp_stop.restype = None
     return helper

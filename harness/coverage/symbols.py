@@ -28,6 +28,36 @@ def function_names(path: str, offsets: Iterable[int]) -> dict[int, str]:
     return _demangle(names)
 
 
+def find_function(path: str, names: Iterable[bytes]) -> int:
+    """Offset from the load base of the first of ``names`` (as linkers spell them) that a file defines; 0 for none.
+
+    Hidden functions are found where the file was not stripped. Files that cannot be read define nothing.
+    """
+    try:
+        with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as image:
+            for kind in (_SYMTAB, _DYNSYM):
+                for table, strings in _tables(image, kind):
+                    for name in names:
+                        offset = _offset_of(image, table, strings, name)
+                        if offset:
+                            return offset
+    except (OSError, ValueError):
+        pass
+    return 0
+
+
+def _offset_of(image: mmap.mmap, table: tuple[int, int], strings: int, wanted: bytes) -> int:
+    at = image.find(b"\0" + wanted + b"\0", strings)
+    if at < 0:  # almost every library: its symbols need not be read
+        return 0
+    offset, size = table
+    rows = image[offset : offset + size - size % _SYMBOL.size]
+    for name, info, _, section, value, _ in _SYMBOL.iter_unpack(rows):
+        if name == at + 1 - strings and section and info & 0xF in _FUNCTIONS:
+            return int(value)
+    return 0
+
+
 def _tables(image: mmap.mmap, kind: int) -> list[tuple[tuple[int, int], int]]:
     """((offset, size) of a symbol table, offset of its strings) for each section of ``kind``."""
     if len(image) < _HEADER.size or image[:5] != b"\x7fELF\x02":
