@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from fuzzer.exits import Exit, UserError
-from fuzzer.policy.known_coverage import Coverage
+from fuzzer.policy.known_coverage import Coverage, KnownCoverage
 from fuzzer.program import Program
+from fuzzer.store import baseline
 from fuzzer.store.directory import CampaignDirectory
 from fuzzer.worker import Target, TargetRefused, Worker, WorkerLost, WorkerOptions
 
@@ -60,6 +61,7 @@ class Fleet:
             Worker(targets[number % len(targets)], directory.worker_tmp(number), options, caches[number % len(targets)])
             for number in range(count)
         ]
+        self.directory = directory
         self.known = known
         self.note = note
         self._news: list[Coverage] = []  # coverage found since ``_first``, in order
@@ -92,9 +94,16 @@ class Fleet:
         await self._calibrate(worker)
 
     async def _calibrate(self, worker: Worker) -> None:
-        """Run the calibration program twice; what it covers is known to the server and counted nowhere."""
+        """Run the calibration program twice; what it covers is known to the server and counted nowhere.
+
+        What the first worker covers is kept for reports.
+        """
+        covered = KnownCoverage()
         for _ in range(2):
-            await worker.execute(Program.parse(CALIBRATION, "<calibration>"))
+            covered.absorb((await worker.execute(Program.parse(CALIBRATION, "<calibration>"))).coverage)
+        if worker is self.workers[0]:
+            torch = str(worker.ready.get("target", {}).get("torch", ""))
+            baseline.keep(self.directory, torch, covered.as_delta())
         worker.programs = 0
         await self._tell_all(worker)
 

@@ -20,6 +20,7 @@ from fuzzer.verdict import Kind, Verdict
 KEPT = "kept"
 #: A compiler that hangs burns its CPU; below this share of wall time the machine had no time for it.
 _BUSY = 0.25
+_CANCELLATION = 8.0  # roundings of the sum of magnitudes
 _VALUE_KINDS = frozenset({Kind.WRONG_VALUE, Kind.WRONG_GRADIENT, Kind.WRONG_MUTATION})
 #: Autograd passes these operators the results of their forward; other arguments are outside their contract.
 _PRIVATE_BACKWARD = re.compile(r"\b(?:torch\.ops\.)?aten\.\w+_backward\b")
@@ -168,6 +169,23 @@ def _ill_conditioned(suspect: Suspect, again: Observation) -> str:
     return KEPT
 
 
+def _cancels(suspect: Suspect, _again: Observation) -> str:
+    """A sum whose terms all but cancel has few digits left, and which ones depends on the order of adding.
+
+    Adding n numbers of magnitude S in all is off by about eps · S whatever the order; the factor leaves room for the
+    few such sums on the way to a result.
+    """
+    leaf = suspect.leaf
+    if suspect.meta.get("exact") or leaf.get("compiled_class_wrong") or leaf.get("nan_mismatch"):
+        return KEPT
+    condition = max((float(op.get("cancellation", 0.0)) for op in suspect.observation.ops), default=0.0)
+    scale = leaf.get("reference_rms") or 0.0
+    eps = 2.0**-53 if str(leaf.get("eager", {}).get("dtype")) == "float64" else 2.0**-24
+    if scale and leaf.get("max_abs", 0.0) / scale <= _CANCELLATION * eps * condition:
+        return f"dismissed: a sum cancels all but 1/{condition:.3g} of its terms"
+    return KEPT
+
+
 def _cast_elision(suspect: Suspect, again: Observation) -> str:
     """Gone once casts are emulated: short floats were kept wide by fusion, which is intended."""
     leaf = suspect.leaf
@@ -194,6 +212,10 @@ def _has_floats(suspect: Suspect) -> bool:
     return _is_value(suspect) and any(dtype.startswith(("float", "bfloat", "complex")) for dtype in suspect.dtypes())
 
 
+def _sums(suspect: Suspect) -> bool:
+    return _is_value(suspect) and any(op.get("cancellation") for op in suspect.observation.ops)
+
+
 def _has_random(suspect: Suspect) -> bool:
     return _is_value(suspect) and bool(suspect.leaf) and bool(suspect.operators() & _RANDOM_OPERATORS)
 
@@ -212,6 +234,7 @@ GATES: tuple[Gate, ...] = (
     Gate("caught exceptions", _catches, None, _caught_exception),
     Gate("undefined behaviour", _is_value, None, _undefined),
     Gate("PyTorch's accuracy rule", _is_value, None, _within_tolerance),
+    Gate("cancellation", _sums, None, _cancels),
     Gate("random numbers", _has_random, {"inductor_config": {"fallback_random": True}}, _random),
     Gate("ill-conditioned", _has_floats, {"perturb": True}, _ill_conditioned),
     Gate("cast elision", _has_short_floats, {"inductor_config": {"emulate_precision_casts": True}}, _cast_elision),

@@ -40,12 +40,22 @@ RELATIVE = {"float16": 4e-3, "bfloat16": 6.4e-2, "float32": 5.2e-6, "float64": 4
 _OUT_OF_MEMORY = re.compile(r"out of memory|can't allocate memory|not enough memory|tried to allocate", re.I)
 _INTERNAL_ASSERT = re.compile(r"INTERNAL ASSERT FAILED|please report a bug to PyTorch", re.I)
 
-#: The backward graph is traced ahead of time, so a program whose backward would be refused (it modifies what backward
-#: needs, or has no derivative) fails when compiled, while eager fails only if somebody calls backward. Maintainers
-#: call this a limit, not a bug.
-_SAVED_MODIFIED = re.compile(
-    r"needed for gradient computation has been modified by an inplace operation"
-    r"|derivative for \S+ is not implemented|the derivative for '.*' is not implemented"
+#: Refusals that maintainers call a limit, not a bug. The backward graph is traced ahead of time, so a program whose
+#: backward would be refused (it modifies what backward needs, or has no derivative) fails when compiled, while eager
+#: fails only if somebody calls backward.
+_DEBATABLE_REFUSALS = (
+    (
+        "backward that eager would refuse",
+        re.compile(
+            r"needed for gradient computation has been modified by an inplace operation"
+            r"|derivative for \S+ is not implemented|the derivative for '.*' is not implemented"
+        ),
+    ),
+    (
+        "writes where elements overlap",
+        re.compile(r"more than one element of the written-to tensor refers to a single memory location"),
+    ),
+    ("a limit that the compiler names itself", re.compile(r"\bdoes not yet (?:handle|support)\b")),
 )
 
 #: Documented limits of torch.compile: refusing them is no fault of the compiler.
@@ -197,7 +207,7 @@ def _judge_compiled_refusal(stage: str, fault: Fault) -> Verdict:
     by_compiler = ("torch._inductor", "torch._dynamo")
     compiler_raised = fault.type.startswith(by_compiler) or stage in ("compile", "second", "random_path")
     kind = Kind.COMPILE_ERROR if compiler_raised else Kind.EXTRA_CHECK
-    debatable = "backward that eager would refuse" if _SAVED_MODIFIED.search(fault.message) else ""
+    debatable = next((words for words, pattern in _DEBATABLE_REFUSALS if pattern.search(fault.message)), "")
     return Verdict(kind, stage, _one_line(fault), debatable=debatable)
 
 

@@ -41,7 +41,7 @@ class ExecChild:
         self.toolchain = toolchain
         self.program: Program
         self.current = "build"
-        self.index_sources: dict[str, tuple[torch.Tensor, int | None]] = {}
+        self.index_sources: dict[str, observe.IndexSource] = {}
 
     # -- stages ---------------------------------------------------------------------------------------------
 
@@ -187,7 +187,7 @@ class ExecChild:
             source = self.index_sources.get(leaf["path"])
             if source is not None and leaf.get("differing", 0) > 0:
                 path = leaf["path"]
-                leaf["gathered_equal"] = observe.gathered_equal(*source, left[path], right[path])
+                leaf["gathered_equal"] = observe.gathered_equal(source, left[path], right[path])
 
     def bisect(self, meta: dict[str, Any]) -> None:
         from harness.bisecting import bisect

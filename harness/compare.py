@@ -57,6 +57,8 @@ def compare(path: str, eager: Any, compiled: Any, reference: Any = None) -> dict
     Args:
         reference: the float64 value of the same leaf, or None where there is no reference.
     """
+    if isinstance(eager, float) and isinstance(compiled, float):
+        return compare(path, *_as_tensors(eager, compiled, reference))
     left, right = tensor_facts(eager), tensor_facts(compiled)
     if left is None or right is None:
         return _compare_plain(path, eager, compiled, left, right)
@@ -77,6 +79,17 @@ def compare(path: str, eager: Any, compiled: Any, reference: Any = None) -> dict
     elif left == right and not leaf["sign_of_zero"]:
         return None
     return leaf
+
+
+def _as_tensors(eager: float, compiled: float, reference: Any) -> tuple[torch.Tensor, torch.Tensor, Any]:
+    """Numbers that ``.item()`` took out of tensors; of float32 where both are such numbers."""
+    values = torch.tensor([eager, compiled], dtype=torch.float64)
+    narrow = values.to(torch.float32)
+    if torch.equal(narrow.to(torch.float64).nan_to_num(), values.nan_to_num()):
+        values = narrow
+    if isinstance(reference, float):
+        reference = torch.tensor(reference, dtype=torch.float64)
+    return values[0].clone(), values[1].clone(), reference
 
 
 def _outside_storage(value: torch.Tensor) -> bool:

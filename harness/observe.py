@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -22,7 +23,7 @@ class OperatorTrace(TorchDispatchMode):
     def __init__(self, inputs: list[torch.Tensor]) -> None:
         super().__init__()
         self.ops: list[dict[str, Any]] = []
-        self.index_sources: dict[int, tuple[torch.Tensor, int | None]] = {}
+        self.index_sources: dict[int, IndexSource] = {}
         self._alive: list[Any] = list(inputs)
         self._producer: dict[int, int] = {id(tensor): -(index + 1) for index, tensor in enumerate(inputs)}
 
@@ -41,8 +42,7 @@ class OperatorTrace(TorchDispatchMode):
             }
         undefined = _undefined(func._opname, func._overloadname, args, kwargs) if record is not None else ""
         result = func(*args, **kwargs)
-        if func._opname in _INDEX_REDUCTIONS:
-            self._note_index_source(args, kwargs, result)
+        self._note_index_source(func._opname, args, kwargs, result)
         if record is not None:
             number = len(self.ops)
             for item in tree_leaves(result):
@@ -52,35 +52,94 @@ class OperatorTrace(TorchDispatchMode):
                     self._alive.append(item)
             if undefined:
                 record["undefined"] = undefined
+            cancelled = _cancellation(func._opname, args)
+            if cancelled:
+                record["cancellation"] = cancelled
             self.ops.append(record)
         return result
 
-    def _note_index_source(self, args: Any, kwargs: Any, result: Any) -> None:
+    def _note_index_source(self, name: str, args: Any, kwargs: Any, result: Any) -> None:
         """Remember which values an index result points into, so that ties can be told from wrong indices."""
+        if name in _SAME_ELEMENTS:
+            source = self.index_sources.get(id(args[0])) if args else None
+            if source is not None and isinstance(result, torch.Tensor) and result.numel() == args[0].numel():
+                self.index_sources[id(result)] = source
+                self._alive.append(result)
+            return
+        if name not in _INDEX_REDUCTIONS:
+            return
         dim = kwargs.get("dim", next((item for item in args[1:] if isinstance(item, int)), None))
         for item in tree_leaves(result):
             if isinstance(item, torch.Tensor) and item.dtype is torch.int64:
-                self.index_sources[id(item)] = (args[0].detach().clone(), dim)
+                planes = _POOLS.get(name)
+                values = args[0].detach().clone()
+                self.index_sources[id(item)] = IndexSource(values, dim, tuple(item.shape), planes)
                 self._alive.append(item)
 
 
 _INDEX_REDUCTIONS = {"argmax", "argmin", "max", "min", "sort", "argsort", "topk", "kthvalue", "mode", "median",
-                     "nanmedian", "cummax", "cummin", "max_pool2d_with_indices"}  # fmt: skip
+                     "nanmedian", "cummax", "cummin", "max_pool2d_with_indices", "max_pool3d_with_indices",
+                     "adaptive_max_pool2d", "adaptive_max_pool3d", "fractional_max_pool2d"}  # fmt: skip
+
+#: Pooling: the number of dimensions of one plane, within which its indices count.
+_POOLS = {"max_pool2d_with_indices": 2, "max_pool3d_with_indices": 3, "adaptive_max_pool2d": 2,
+          "adaptive_max_pool3d": 3, "fractional_max_pool2d": 2}  # fmt: skip
+
+#: Operators whose result has the elements of their first argument, in the same order.
+_SAME_ELEMENTS = {"squeeze", "unsqueeze", "view", "_unsafe_view", "reshape", "alias", "detach", "clone"}
 
 
-def gathered_equal(source: torch.Tensor, dim: int | None, eager: torch.Tensor, compiled: torch.Tensor) -> bool | None:
+@dataclass(frozen=True)
+class IndexSource:
+    """What an index result points into: along ``dim`` (None: into the flattened tensor), or within planes of
+    ``planes`` dimensions. ``shape`` is that of the operator's own result."""
+
+    values: torch.Tensor
+    dim: int | None
+    shape: tuple[int, ...]
+    planes: int | None = None
+
+    def gather(self, indices: torch.Tensor) -> torch.Tensor:
+        """The values at the indices. Raises ``RuntimeError`` or ``IndexError`` where these do not fit."""
+        values, indices = self.values, indices.reshape(self.shape)
+        if self.planes is not None:
+            return values.flatten(-self.planes).gather(-1, indices.flatten(-self.planes))
+        if self.dim is None:
+            return values.reshape(-1)[indices.reshape(-1)]
+        if len(self.shape) < values.dim():
+            indices = indices.unsqueeze(self.dim)
+        return values.gather(self.dim, indices)
+
+
+def gathered_equal(source: IndexSource, eager: torch.Tensor, compiled: torch.Tensor) -> bool | None:
     """Do both sets of indices point at equal values (a tie)? None where the indices do not fit the source."""
     try:
-        if dim is None:
-            flat = source.reshape(-1)
-            left, right = flat[eager.reshape(-1)], flat[compiled.reshape(-1)]
-        else:
-            if eager.dim() < source.dim():
-                eager, compiled = eager.unsqueeze(dim), compiled.unsqueeze(dim)
-            left, right = source.gather(dim, eager), source.gather(dim, compiled)
+        left, right = source.gather(eager), source.gather(compiled)
     except (RuntimeError, IndexError):
         return None
     return bool(((left == right) | (left.isnan() & right.isnan())).all())
+
+
+_SUMS = {"sum", "mean", "nansum"}
+_LEAST_SUMMED = 64  # fewer elements lose no digits that matter
+
+
+def _cancellation(name: str, args: Any) -> float:
+    """Of a sum over all elements: sum of magnitudes over magnitude of the sum, its condition number; 0 for others.
+
+    (Higham, Accuracy and Stability of Numerical Algorithms, chapter 4.) Sums over dimensions are not looked at: their
+    errors show beside elements that lost nothing.
+    """
+    if name not in _SUMS or not args or not isinstance(args[0], torch.Tensor):
+        return 0.0
+    values = args[0].detach()
+    if not values.is_floating_point() or values.numel() < _LEAST_SUMMED or values.layout is not torch.strided:
+        return 0.0
+    if len(args) > 1 and args[1] not in (None, [], list(range(values.dim()))):
+        return 0.0
+    wide = values.to(torch.float64)
+    total, magnitude = float(wide.sum().abs()), float(wide.abs().sum())
+    return min(magnitude / total, 1e300) if total and magnitude < float("inf") else 0.0
 
 
 def _undefined(name: str, overload: str, args: Any, kwargs: Any) -> str:
@@ -100,6 +159,8 @@ def _undefined(name: str, overload: str, args: Any, kwargs: Any) -> str:
             return _undefined_window(args, kwargs)
         if name in _UNINITIALISED:
             return "uninitialised memory"
+        if "_polynomial_" in name and len(args) > 1 and not _all_finite(args[1]):
+            return "degree of a polynomial that is no number"  # the kernels convert it to an integer
     except (RuntimeError, TypeError, IndexError):
         pass  # an odd overload: no claim about it
     return ""
@@ -114,6 +175,10 @@ _UNINITIALISED = {"empty", "empty_like", "empty_strided", "new_empty", "new_empt
 
 #: Writing the same value everywhere is defined, however the elements overlap.
 _WRITES_ONE_VALUE = {"fill_", "zero_"}
+
+
+def _all_finite(value: Any) -> bool:
+    return bool(torch.as_tensor(value).isfinite().all())
 
 
 def _overlaps(value: Any) -> bool:

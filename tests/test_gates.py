@@ -159,3 +159,14 @@ def test_a_dismissal_keeps_the_earlier_gates() -> None:
     start = replace(start, verdict=replace(start.verdict, gates=(("first", "kept"),)))
     after, _alive = apply_gate(start, gate("persists"), seen())
     assert [name for name, _ in after.verdict.gates] == ["first", "persists"]
+
+
+def test_a_sum_that_cancels_is_judged_by_what_it_added_up() -> None:
+    cancelling = [{"op": "aten.sum.default", "cancellation": 1.8e5, "tensors": [["float32", [9], [1], 0]]}]
+    small = leaf(max_abs=0.036, reference_rms=1.65)
+    after, alive = apply_gate(suspect(seen(leaves=[small], ops=cancelling)), gate("cancellation"), seen())
+    assert not alive and "cancels" in after.verdict.reason
+    large = leaf(max_abs=1.6, reference_rms=1.65)
+    assert apply_gate(suspect(seen(leaves=[large], ops=cancelling)), gate("cancellation"), seen())[1]
+    plain = [{**cancelling[0], "cancellation": 3.0}]
+    assert apply_gate(suspect(seen(leaves=[small], ops=plain)), gate("cancellation"), seen())[1]

@@ -21,6 +21,7 @@ from fuzzer.exits import UserError
 from fuzzer.features.space import FeatureSpace
 from fuzzer.knowledge.operators import Operators
 from fuzzer.policy.known_coverage import Coverage
+from fuzzer.store import baseline as start_up
 from fuzzer.store.directory import CampaignDirectory
 from fuzzer.store.stats import read_stats
 from fuzzer.worker import Target
@@ -105,7 +106,7 @@ def open_campaign(
         )
         return covered
     covered.files = files
-    covered.start_up = baseline.stored(directory, files.version)
+    covered.start_up = start_up.stored(directory, files.version)
     if covered.start_up is None and may_start:
         covered.start_up = _measured(covered, chosen, scratch, progress)
     if covered.start_up is None:
@@ -126,7 +127,7 @@ def _measured(covered: Covered, python: str, scratch: Path, progress: Callable[[
         return None
     if version != covered.files.version:
         return None
-    baseline.keep(covered.directory, version, coverage)
+    start_up.keep(covered.directory, version, coverage)
     return coverage
 
 

@@ -3,32 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import Callable
 from pathlib import Path
-
-import msgpack
 
 from fuzzer.fleet import CALIBRATION
 from fuzzer.policy.known_coverage import Coverage, KnownCoverage
 from fuzzer.program import Program
-from fuzzer.store import atomic
-from fuzzer.store.directory import CampaignDirectory
 from fuzzer.worker import Target, Worker, WorkerOptions
 
-_FILE = "baseline.msgpack"
 _DOMAINS = ("native", "python")
-
-
-def stored(directory: CampaignDirectory, torch: str) -> Coverage | None:
-    """The baseline that an earlier call kept in the campaign's ``coverage/``; None without one for this torch."""
-    try:
-        data = msgpack.unpackb((directory.coverage / _FILE).read_bytes(), raw=False, strict_map_key=False)
-        if data["torch"] == torch:
-            return KnownCoverage.from_map(data["known"]).as_delta()
-    except (OSError, ValueError, KeyError, TypeError, msgpack.UnpackException):
-        pass  # absent or damaged: it is measured again
-    return None
 
 
 def measure(target: Target, folder: Path, progress: Callable[[str], None] = lambda line: None) -> tuple[Coverage, str]:
@@ -52,13 +35,3 @@ async def _measure(target: Target, folder: Path, progress: Callable[[str], None]
     finally:
         await worker.stop()
     return known.as_delta(), str(ready.get("target", {}).get("torch", ""))
-
-
-def keep(directory: CampaignDirectory, torch: str, coverage: Coverage) -> None:
-    """Store a baseline for later calls; a directory that may not be written to stays as it is."""
-    known = KnownCoverage()
-    known.absorb(coverage)
-    with contextlib.suppress(OSError):
-        directory.coverage.mkdir(exist_ok=True)
-        data = msgpack.packb({"torch": torch, "known": known.to_map()}, use_bin_type=True)
-        atomic.write_bytes(directory.coverage / _FILE, data)

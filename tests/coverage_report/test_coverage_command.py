@@ -12,8 +12,8 @@ import pytest
 from small_library import build_library, needs_compiler, symbols
 
 from fuzzer.cli import main
-from fuzzer.coverage_report import baseline
 from fuzzer.exits import Exit
+from fuzzer.store import baseline
 from fuzzer.store.directory import CampaignDirectory
 from fuzzer.store.journal import Journal
 from fuzzer.store.stats import write_stats

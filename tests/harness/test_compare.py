@@ -104,3 +104,14 @@ def test_paths_lead_through_containers_and_modules() -> None:
 def test_results_that_share_storage_are_grouped() -> None:
     base = torch.ones(4)
     assert aliases([("in[0]", base), ("out[0]", base[1:]), ("out[1]", base.clone())]) == [["in[0]", "out[0]"]]
+
+
+def test_python_numbers_are_compared_as_what_they_came_from() -> None:
+    single = torch.tensor(6.78892183303833, dtype=torch.float32).item()
+    nudged = torch.nextafter(torch.tensor(single, dtype=torch.float32), torch.tensor(9.0)).item()
+    leaf = compare("out", single, nudged, 6.7889218)
+    assert leaf is not None and leaf["eager"]["dtype"] == "float32" and leaf["compiled_err"] < 4
+    assert compare("out", single, single) is None
+    assert compare("out", float("nan"), float("nan")) is None
+    double = compare("out", 0.1, 0.1 + 1e-12, 0.1)
+    assert double is not None and double["eager"]["dtype"] == "float64" and double["compiled_err"] > 1000

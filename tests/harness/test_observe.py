@@ -6,7 +6,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from harness.observe import OperatorTrace, gathered_equal, value_words  # noqa: E402
+from harness.observe import IndexSource, OperatorTrace, gathered_equal, value_words  # noqa: E402
 
 pytestmark = pytest.mark.torch
 
@@ -68,10 +68,10 @@ def test_defined_ones_are_not(fn, value) -> None:  # type: ignore[no-untyped-def
 def test_indices_of_equal_values_are_a_tie() -> None:
     source = torch.tensor([[1.0, 5.0, 5.0], [2.0, 2.0, 0.0]])
     one, tied, wrong = torch.tensor([1, 0]), torch.tensor([2, 1]), torch.tensor([0, 1])
-    assert gathered_equal(source, 1, one, tied) is True
-    assert gathered_equal(source, 1, one, wrong) is False
-    assert gathered_equal(source, None, torch.tensor(1), torch.tensor(2)) is True
-    assert gathered_equal(source, 1, one, torch.tensor([9, 9])) is None
+    assert gathered_equal(IndexSource(source, 1, (2,)), one, tied) is True
+    assert gathered_equal(IndexSource(source, 1, (2,)), one, wrong) is False
+    assert gathered_equal(IndexSource(source, None, ()), torch.tensor(1), torch.tensor(2)) is True
+    assert gathered_equal(IndexSource(source, 1, (2,)), one, torch.tensor([9, 9])) is None
 
 
 def test_words_for_values() -> None:
@@ -79,3 +79,31 @@ def test_words_for_values() -> None:
     assert "extreme" in value_words(torch.tensor([127, 1], dtype=torch.int8))
     assert "denormal" in value_words(torch.tensor([1e-41]))
     assert value_words(torch.ones(0)) == ["empty"]
+
+
+def test_indices_of_pooling_count_within_planes_and_survive_views() -> None:
+    nan = float("nan")
+    image = torch.tensor([[[nan, nan, 1.0, 2.0]], [[5.0, 5.0, 1.0, 2.0]]])
+    with OperatorTrace([image]) as trace:
+        _values, indices = torch.nn.functional.max_pool1d(image, 4, return_indices=True)
+    source = trace.index_sources[id(indices)]
+    assert gathered_equal(source, torch.tensor([[[0]], [[0]]]), torch.tensor([[[1]], [[1]]])) is True
+    assert gathered_equal(source, torch.tensor([[[0]], [[0]]]), torch.tensor([[[1]], [[3]]])) is False
+
+
+def test_the_condition_of_a_sum_is_recorded() -> None:
+    values = torch.cat([torch.full((50,), 1.0), torch.full((50,), -1.0), torch.tensor([0.5])])
+    with OperatorTrace([values]) as trace:
+        values.sum()
+        values.reshape(101, 1).sum(dim=1)
+        values[:3].sum()
+    conditions = [op.get("cancellation") for op in trace.ops if "sum" in op["op"]]
+    assert conditions == [201.0, None, None]
+
+
+def test_a_polynomial_of_no_degree_is_undefined() -> None:
+    x, degree = torch.tensor([0.5]), torch.tensor([float("nan")])
+    with OperatorTrace([x, degree]) as trace:
+        torch.special.chebyshev_polynomial_t(x, degree)
+        torch.special.chebyshev_polynomial_t(x, torch.tensor([3.0]))
+    assert [bool(op.get("undefined")) for op in trace.ops if "chebyshev" in op["op"]] == [True, False]
