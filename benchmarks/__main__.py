@@ -6,7 +6,7 @@ import argparse
 import sys
 from collections.abc import Callable
 
-from benchmarks import cost, decisions, engine, judge, kill_resume, throughput
+from benchmarks import cost, decisions, engine, judge, kill_resume, neutral, throughput
 
 #: Name → (what it measures, its main, arguments of the short form).
 BENCHMARKS: dict[str, tuple[str, Callable[[list[str] | None], int], list[str]]] = {
@@ -15,6 +15,7 @@ BENCHMARKS: dict[str, tuple[str, Callable[[list[str] | None], int], list[str]]] 
     "judge": ("suspects of fresh programs, cost of judging (100 programs)", judge.main, ["--count", "100"]),
     "cost": ("a program against a bare warm loop, by toolchain and coverage domain", cost.main, []),
     "decisions": ("the orchestrator's own cost by size of the corpus", decisions.main, ["--largest", "100000"]),
+    "neutral": ("the same programs with and without coverage (100 programs)", neutral.main, ["--programs", "100"]),
     "throughput": ("programs per hour, stages, cost of coverage", throughput.main, []),
 }
 
