@@ -90,7 +90,11 @@ class Fleet:
 
     async def _start(self, number: int) -> None:
         worker = self.workers[number]
-        await worker.start(lambda line: self.note("worker", f"worker {number}: {line}"))
+        ready = await worker.start(lambda line: self.note("worker", f"worker {number}: {line}"))
+        if number == 0 and not worker.target.fake:
+            self.note("worker", f"C++ step: {ready.get('toolchain', 'plain')}")
+            if not ready.get("target", {}).get("isa"):
+                self.note("warning", "the compiler finds no vector instructions: all generated code is scalar")
         await self._calibrate(worker)
 
     async def _calibrate(self, worker: Worker) -> None:

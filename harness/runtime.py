@@ -278,12 +278,13 @@ def _target_facts(torch: Any, device: str) -> dict[str, Any]:
 
 
 def _vector_isa() -> str:
-    """What Inductor vectorises for; it asks the compiler once and remembers. Empty where it is kept elsewhere."""
+    """What Inductor vectorises for; it asks the compiler once and remembers. Empty for nothing, or kept elsewhere."""
     try:
         from torch._inductor.cpu_vec_isa import pick_vec_isa
     except ImportError:
         return ""
-    return str(pick_vec_isa())
+    isa = pick_vec_isa()
+    return str(isa) if isa else ""
 
 
 def _compiler_version() -> str:

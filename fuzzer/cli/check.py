@@ -96,7 +96,7 @@ async def _checks(target: Target) -> list[Check]:
 
 async def _healthy(target: Target, folder: Path) -> list[Check]:
     limits = {"eager_seconds": 3.0, "stage_seconds": 60.0}
-    worker = Worker(target, folder / "healthy", WorkerOptions(limits=limits), cache=folder / "cache")
+    worker = Worker(target, folder / "healthy", WorkerOptions(limits=limits, fast=True), cache=folder / "cache")
     try:
         ready = await worker.start(lambda line: print(f"… {line}", file=sys.stderr))
         facts, protection = ready["target"], ready["protection"]
@@ -104,6 +104,7 @@ async def _healthy(target: Target, folder: Path) -> list[Check]:
             Check("target", True, f"torch {facts['torch']}, Python {facts['python']}, {facts['executable']}"),
             Check("compiler", bool(facts["compiler"]), facts["compiler"] or "no answer from the C++ compiler"),
             Check("vector instructions", bool(facts["isa"]), facts["isa"] or "none: all code would be scalar"),
+            Check("C++ step", ready["toolchain"] != "plain", ready["toolchain"], required=False),
             Check("threads", ready["threads"] == 1, f"{ready['threads']} in the fork server (must be 1)"),
             *(_protection(name, how) for name, how in protection.items()),
             Check("protection: process count", *_process_count(), required=False),
