@@ -6,7 +6,7 @@ import argparse
 import sys
 from collections.abc import Callable
 
-from benchmarks import cost, decisions, engine, judge, kill_resume, neutral, throughput
+from benchmarks import cost, decisions, engine, judge, kill_resume, neutral, reduction, throughput
 
 #: Name → (what it measures, its main, arguments of the short form).
 BENCHMARKS: dict[str, tuple[str, Callable[[list[str] | None], int], list[str]]] = {
@@ -16,6 +16,11 @@ BENCHMARKS: dict[str, tuple[str, Callable[[list[str] | None], int], list[str]]] 
     "cost": ("a program against a bare warm loop, by toolchain and coverage domain", cost.main, []),
     "decisions": ("the orchestrator's own cost by size of the corpus", decisions.main, ["--largest", "100000"]),
     "neutral": ("the same programs with and without coverage (100 programs)", neutral.main, ["--programs", "100"]),
+    "reduction": (
+        "known failures hidden in long programs: reduction, grouping (8 cases, 2 copies)",
+        reduction.main,
+        ["--count", "8", "--copies", "2"],
+    ),
     "throughput": ("programs per hour, stages, cost of coverage", throughput.main, []),
 }
 

@@ -75,8 +75,10 @@ class Finding:
         note: why it is ignored, or what a person remarked.
         duplicates: how many more programs showed the same major signature.
         triage: results of later steps: ``backend`` (first failing backend), ``bisect`` (what torch's own
-            bisector named), ``essential_features``, ``versions`` {torch: kind}, ``class``,
-            ``similar``, ``hypothesis``…
+            bisector named), ``reduction`` {executions, complete}, ``essential_features``, ``free_features``,
+            ``untold_features``, ``variants`` {backend or option: kind}, ``versions`` {torch: kind}, ``replays``
+            {torch: evidence, see ``fuzzer.recheck.Replay``}, ``group`` (names of findings that are the same bug),
+            ``class``, ``similar``, ``hypothesis``…
     """
 
     signature: Signature

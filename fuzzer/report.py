@@ -29,6 +29,9 @@ _SYMPTOMS = {
     Kind.SLOW_COMPILE: "compile time explodes",
 }
 
+#: First failing backend (see ``fuzzer.bisect``) → the word that a title begins with.
+_COMPONENTS = {"eager": "eager", "dynamo": "dynamo", "aot_eager": "aot", "decomp": "decomp"}
+
 #: A title's worth of operators, and of table rows and log lines.
 _TITLE_OPERATORS = 3
 _ROWS = 8
@@ -70,11 +73,8 @@ def plain_title(finding: Finding) -> str:
     more = " …" if len(finding.operators) > _TITLE_OPERATORS else ""
     operators = ", ".join(names) + more if names else "program"
     component = "eager" if finding.kind in (Kind.EAGER_CRASH, Kind.EAGER_INTERNAL_ASSERT) else "inductor"
-    backend = str(finding.triage.get("backend", ""))
-    if component == "inductor" and backend:
-        component = {"eager": "dynamo", "aot_eager": "aot", "aot_eager_decomp_partition": "decomp"}.get(
-            backend, component
-        )
+    if component == "inductor":
+        component = _COMPONENTS.get(str(finding.triage.get("backend", "")), component)
     device = str(finding.target.get("device", "cpu"))
     return f"[{component}][{device}] {operators}: {_SYMPTOMS[finding.kind]}"
 
@@ -243,13 +243,39 @@ def _stages(finding: Finding) -> str:
         lines.append(f"- Replay: {code(bisected['replay'])}.")
     if triage.get("class"):
         lines.append(f"- Class: {escape(triage['class'])}.")
-    if triage.get("essential_features"):
-        lines.append("- Needed: " + ", ".join(code(item) for item in triage["essential_features"]) + ".")
-    versions = triage.get("versions")
-    if versions:
-        rows = [(version, outcome) for version, outcome in versions.items()]
-        lines.append("\n" + _table(("torch", "outcome"), rows))
+    features = _features(triage)
+    if features:
+        lines.append(f"- {features}.")
+    if triage.get("group"):
+        lines.append("- Probably the same bug: " + ", ".join(code(name) for name in triage["group"][:_ROWS]) + ".")
+    if triage.get("variants"):
+        rows = list(triage["variants"].items())
+        lines.append("\nThe same program otherwise compiled:\n\n" + _table(("backend or option", "outcome"), rows))
+    if triage.get("versions"):
+        lines.append("\nReleases tried:\n\n" + _releases(triage))
     return "\n".join(lines)
+
+
+def _features(triage: Mapping[str, Any]) -> str:
+    """``Needs: …; does not need: …``, each switched off in turn; empty before that was done."""
+    parts = []
+    if triage.get("essential_features"):
+        parts.append("needs: " + ", ".join(code(item) for item in triage["essential_features"]))
+    if triage.get("free_features"):
+        parts.append("does not need: " + ", ".join(code(item) for item in triage["free_features"]))
+    text = "; ".join(parts)
+    return text[:1].upper() + text[1:]
+
+
+def _releases(triage: Mapping[str, Any]) -> str:
+    evidence = triage.get("replays", {})
+    rows = []
+    for version, outcome in triage["versions"].items():
+        seen = evidence.get(version, {})
+        rows.append((version, outcome, str(seen.get("reason", ""))[:80], seen.get("date", "")))
+    if any(row[2] or row[3] for row in rows):
+        return _table(("torch", "outcome", "what", "tried"), rows)
+    return _table(("torch", "outcome"), [row[:2] for row in rows])
 
 
 def _log(finding: Finding) -> str:

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from fuzzer.bisect import first_failing_backend, torch_bisect
-from fuzzer.examine import Confirmation, confirm, pass_cheap_gates, pass_gates, same_fault, settle_random_path
+from fuzzer.examine import Confirmation, confirm, pass_gates, settle_random_path
 from fuzzer.finding import Finding, State, essential_facts
 from fuzzer.judge import judge
 from fuzzer.known_issues import KnownIssues
 from fuzzer.observation import Observation
 from fuzzer.program import Program
-from fuzzer.reduce import reduce_program
+from fuzzer.reduce import SameFault, Slip, reduce_program
 from fuzzer.signature import Signature, short_operator, signature
 from fuzzer.verdict import Kind, Verdict
 from fuzzer.worker import Worker
@@ -25,18 +25,25 @@ CONFIRMATIONS = 3
 #: Executions that reducing may take; a debatable difference is worth a third.
 _BUDGET, _DEBATABLE_BUDGET = 20, 7
 
+#: Programs of a reduction that are put through all gates, until one passes.
+_GATED = 4
+
 #: Operators that torch adds around others; they name no culprit.
 _INCIDENTAL = frozenset({"detach", "alias", "clone", "lift_fresh", "view", "_to_copy", "t", "transpose", "expand"})
 
 
 @dataclass(frozen=True)
 class Triaged:
-    """What became of a suspect. ``state``: dismissed | flaky | confirmed | debatable | known."""
+    """What became of a suspect. ``state``: dismissed | flaky | confirmed | debatable | known.
+
+    ``slips`` are other faults met while reducing: suspects of their own, not confirmed.
+    """
 
     state: str
     verdict: Verdict
     finding: Finding | None = None
     logs: tuple[str, ...] = ()
+    slips: tuple[Slip, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -47,6 +54,22 @@ class Origin:
     seconds: float = 0.0
     engine: str = ""
     parents: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Reduced:
+    """A reduced program with what it showed. ``complete``: no pass had anything left to try within the budget."""
+
+    program: Program
+    observation: Observation
+    verdict: Verdict
+    executions: int = 0
+    complete: bool = False
+    slips: tuple[Slip, ...] = ()
+
+    def told(self) -> dict[str, Any]:
+        """For ``Finding.triage["reduction"]``."""
+        return {"executions": self.executions, "complete": self.complete}
 
 
 async def triage(
@@ -66,25 +89,26 @@ async def triage(
     judged = await pass_gates(worker, program, observation, verdict)
     if not judged.is_suspect:
         return Triaged("dismissed", judged)
-    reduced, seen, judged = await _reduced(worker, program, observation, judged)
-    fresh = await confirm(worker.target, folder, worker.cache, reduced, judged, runs, worker.options.plant)
-    if not fresh.certain and reduced is not program:
+    small = await reduced(worker, program, observation, judged)
+    fresh = await confirm(worker.target, folder, worker.cache, small.program, small.verdict, runs, worker.options.plant)
+    if not fresh.certain and small.program is not program:
         # The smaller program may be on the edge where the whole one is not.
-        reduced, seen = program, observation
+        small = Reduced(program, observation, judged, small.executions, small.complete, small.slips)
         fresh = await confirm(worker.target, folder, worker.cache, program, judged, runs, worker.options.plant)
-    located: dict[str, Any] = await _located(worker, reduced, judged) if fresh.certain else {}
-    finding = _finding(worker, program, reduced, seen, judged, fresh, origin, located)
+    found: dict[str, Any] = await located(worker, small.program, small.verdict) if fresh.certain else {}
+    finding = _finding(worker, program, small, fresh, origin, found)
     logs = tuple(item.log for item in fresh.observations)
     if not fresh.certain:
-        return Triaged("flaky", judged, finding.moved(State.FLAKY), logs)
+        return Triaged("flaky", small.verdict, finding.moved(State.FLAKY), logs, small.slips)
     finding = finding.moved(State.CONFIRMED)
-    issue = _known_issue(known, finding, seen, worker)
+    issue = _known_issue(known, finding, small.observation, worker)
     if issue:
-        return Triaged("known", judged, finding.moved(State.KNOWN, known_issue=issue), logs)
-    return Triaged("debatable" if judged.debatable else "confirmed", judged, finding, logs)
+        return Triaged("known", small.verdict, finding.moved(State.KNOWN, known_issue=issue), logs, small.slips)
+    state = "debatable" if small.verdict.debatable else "confirmed"
+    return Triaged(state, small.verdict, finding, logs, small.slips)
 
 
-async def _located(worker: Worker, program: Program, verdict: Verdict) -> dict[str, Any]:
+async def located(worker: Worker, program: Program, verdict: Verdict) -> dict[str, Any]:
     """The first failing backend, and what torch's own bisector names (for faults of Inductor and its passes)."""
     backend = await first_failing_backend(worker, program, verdict)
     bisected: dict[str, Any] = {}
@@ -93,49 +117,54 @@ async def _located(worker: Worker, program: Program, verdict: Verdict) -> dict[s
     return {"backend": backend, "bisect": bisected}
 
 
-async def _reduced(
-    worker: Worker, program: Program, observation: Observation, verdict: Verdict
-) -> tuple[Program, Observation, Verdict]:
-    """The smallest program with the same fault that still passes the gates, its observation and verdict."""
+async def reduced(
+    worker: Worker,
+    program: Program,
+    observation: Observation,
+    verdict: Verdict,
+    budget: int = 0,
+    enough: Callable[[], bool] = lambda: False,
+) -> Reduced:
+    """The smallest program found with the same fault that still passes the gates, what it showed, and other faults.
+
+    ``budget`` is in executions; 0: what a running campaign can afford. ``enough`` ends it early.
+    """
     if verdict.kind in (Kind.HANG, Kind.SLOW_COMPILE):
-        return program, observation, verdict  # every try would cost a whole timeout
-    last: dict[str, tuple[Observation, Verdict]] = {program.id: (observation, verdict)}
-
-    async def fails(candidate: Program) -> bool:
-        seen = await worker.execute(candidate, "reduce", {"perturb": True}, coverage=False)
-        judged = judge(seen, candidate.meta)
-        if not same_fault(verdict, judged):
-            return False
-        if verdict.kind is Kind.COMPILE_ERROR and signature(judged, seen).major != major:
-            return False
-        # A smaller program can be rounding noise where the whole one is not: what one execution can tell is asked.
-        judged = await pass_cheap_gates(candidate, seen, judged)
-        if not judged.is_suspect or (judged.debatable and not verdict.debatable):
-            return False
-        last[candidate.id] = (seen, judged)
-        return True
-
-    major = signature(verdict, observation).major
-    smallest = await reduce_program(program, fails, _DEBATABLE_BUDGET if verdict.debatable else _BUDGET)
-    if smallest is program:
-        return program, observation, verdict
-    seen, judged = last[smallest.id]
-    judged = await pass_gates(worker, smallest, seen, judge(seen, smallest.meta))
-    return (smallest, seen, judged) if judged.is_suspect else (program, observation, verdict)
+        return Reduced(program, observation, verdict, 0, True)  # every try would cost a whole timeout
+    budget = budget or (_DEBATABLE_BUDGET if verdict.debatable else _BUDGET)
+    same = SameFault(worker, program, observation, verdict)
+    result = await reduce_program(program, same, budget, enough)
+    counts = (result.executions, result.complete, same.slips)
+    best = Reduced(program, observation, verdict, *counts)
+    # The cheap gates let through what the dear ones dismiss. Where they dismiss the smallest, the steps that led to it
+    # are bisected for the last one that they keep.
+    steps = same.failed
+    low, high = 0, len(steps)  # steps before ``low`` pass
+    probe = high - 1
+    for _try in range(_GATED):
+        if not low <= probe < high:
+            break
+        seen, _cheaply = same.seen(steps[probe])
+        judged = await pass_gates(worker, steps[probe], seen, judge(seen, steps[probe].meta))
+        if judged.is_suspect and not (judged.debatable and not verdict.debatable):
+            best, low = Reduced(steps[probe], seen, judged, *counts), probe + 1
+        else:
+            high = probe
+        probe = (low + high) // 2
+    return best
 
 
 def _finding(
     worker: Worker,
     program: Program,
-    reduced: Program,
-    seen: Observation,
-    verdict: Verdict,
+    small: Reduced,
     fresh: Confirmation,
     origin: Origin,
-    located: dict[str, Any],
+    found: dict[str, Any],
 ) -> Finding:
+    verdict = small.verdict
     return Finding(
-        signature=final_signature(verdict, seen, located.get("bisect", {})),
+        signature=final_signature(verdict, small.observation, found.get("bisect", {})),
         kind=verdict.kind,
         text=program.text,
         stage=verdict.stage,
@@ -149,9 +178,9 @@ def _finding(
         confirmations=fresh.k,
         attempts=fresh.n,
         gates=verdict.gates,
-        facts=essential_facts(seen, verdict),
-        triage=located,
-        reduced=reduced.text if reduced.text != program.text else "",
+        facts=essential_facts(small.observation, verdict),
+        triage={**found, "reduction": small.told()},
+        reduced=small.program.text if small.program.text != program.text else "",
     )
 
 

@@ -75,8 +75,31 @@ def test_a_report_says_what_is_special(changes, expected):
     assert expected in report(finding(**changes))
 
 
-def test_title_names_the_first_failing_part():
-    assert title(finding(triage={"backend": "aot_eager"})).startswith("\\[aot\\]")
+@pytest.mark.parametrize("backend, component", [
+    ("eager", "eager"), ("dynamo", "dynamo"), ("aot_eager", "aot"), ("decomp", "decomp"), ("inductor", "inductor"),
+    ("", "inductor"),
+])  # fmt: skip
+def test_a_title_begins_with_the_first_failing_part(backend, component):
+    assert title(finding(triage={"backend": backend})).startswith(f"\\[{component}\\]")
+
+
+def test_a_report_tells_features_variants_releases_and_group():
+    seen = {"kind": "pass", "reason": "", "date": "2031-01-02"}
+    text = report(
+        finding(
+            triage={
+                "essential_features": ["dtype=uint8"], "free_features": ["layout=offset", "shape=odd"],
+                "variants": {"decomp": "pass", "inductor": "wrong_value"}, "versions": {"2.5.1": "pass"},
+                "replays": {"2.5.1": seen}, "group": ["0123abcd-wrong-value"],
+            }
+        )
+    )  # fmt: skip
+    assert "- Needs: `dtype=uint8`; does not need: `layout=offset`, `shape=odd`." in text
+    assert "| `decomp` | `pass` |" in text and "Probably the same bug: `0123abcd-wrong-value`" in text
+    assert re.search(r"Releases tried:\n\n.*\n.*\n\| `2.5.1` \| `pass` \| .* \| `2031-01-02` \|", text)
+
+
+def test_a_title_of_eager():
     assert title(finding(kind=Kind.EAGER_CRASH, facts={})) == "\\[eager\\]\\[cpu\\] program: process dies (eager)"
 
 

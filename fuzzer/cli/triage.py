@@ -1,6 +1,6 @@
-"""``eddy triage``: what a person says of findings, and the findings in the order in which to read them.
+"""``eddy triage``: what is left to do for findings, what a person says of them, and their list.
 
-Sub-verbs are rows of ``ACTIONS``; each has ``add(actions)`` of its own below.
+Sub-verbs are rows of ``ACTIONS``, each a function that adds its parser. Without one, ``run`` is meant.
 """
 
 from __future__ import annotations
@@ -8,15 +8,19 @@ from __future__ import annotations
 import argparse
 import json
 import time
+from collections.abc import Sequence
 from typing import Any
 
+from fuzzer.cli import triage_run
 from fuzzer.exits import UserError
 from fuzzer.finding import Finding
+from fuzzer.grouping import Decisions, Group, group
 from fuzzer.labels import Judgement, Label, Labels, Share, agreement, precision
 from fuzzer.screen import printable
 from fuzzer.severity import by_severity, severity
 from fuzzer.store.directory import CampaignDirectory
 from fuzzer.store.findings import FindingStore
+from fuzzer.store.groups import GroupStore
 from fuzzer.store.labels import LabelStore
 
 #: Takes a label back.
@@ -24,7 +28,7 @@ _NONE = "none"
 
 
 def add(parsers: Any) -> None:
-    parser = parsers.add_parser("triage", help="label findings, list them by severity")
+    parser = parsers.add_parser("triage", help="finish, list, label and group findings")
     actions = parser.add_subparsers(dest="action", required=True, metavar="|".join(ACTIONS))
     for add_action in ACTIONS.values():
         add_action(actions)
@@ -48,7 +52,65 @@ def _add_list(actions: Any) -> None:
     listing.set_defaults(run=run_list)
 
 
-ACTIONS = {"label": _add_label, "list": _add_list}
+def _add_merge(actions: Any) -> None:
+    merge = actions.add_parser("merge", help="say that findings are one bug")
+    merge.add_argument("dir", metavar="DIR")
+    merge.add_argument("id", nargs="+", metavar="ID", help="two findings or more")
+    merge.add_argument("--json", action="store_true")
+    merge.set_defaults(run=run_merge)
+
+
+def _add_split(actions: Any) -> None:
+    split = actions.add_parser("split", help="say that a finding is a bug of its own")
+    split.add_argument("dir", metavar="DIR")
+    split.add_argument("id", metavar="ID")
+    split.add_argument("--json", action="store_true")
+    split.set_defaults(run=run_split)
+
+
+ACTIONS = {
+    "run": triage_run.add_run,
+    "list": _add_list,
+    "label": _add_label,
+    "merge": _add_merge,
+    "split": _add_split,
+    "recheck": triage_run.add_recheck,
+}
+
+
+def with_action(argv: Sequence[str]) -> list[str]:
+    """``triage DIR …`` reads ``triage run DIR …``; a directory called like an action is written ``./list``."""
+    words = list(argv)
+    if words[:1] == ["triage"] and len(words) > 1 and words[1] not in (*ACTIONS, "-h", "--help"):
+        words.insert(1, "run")
+    return words
+
+
+def run_merge(args: argparse.Namespace) -> int:
+    directory = CampaignDirectory.open(args.dir)
+    store = FindingStore(directory)
+    majors = [find(store, prefix).signature.major for prefix in args.id]
+    try:
+        decisions = GroupStore(directory).change(lambda present: present.merge(majors))
+    except ValueError as error:
+        raise UserError(f"{error}; name another one as well") from None
+    return _say_group(store, majors[0], decisions, args.json)
+
+
+def run_split(args: argparse.Namespace) -> int:
+    directory = CampaignDirectory.open(args.dir)
+    store = FindingStore(directory)
+    major = find(store, args.id).signature.major
+    decisions = GroupStore(directory).change(lambda present: present.alone(major))
+    return _say_group(store, major, decisions, args.json)
+
+
+def _say_group(store: FindingStore, major: str, decisions: Decisions, as_json: bool) -> int:
+    found = next(item for item in group(store.load_all(), decisions) if major in item.members)
+    names = [_name_of_major(store, member) for member in found.members]
+    line = {"representative": _name_of_major(store, found.representative), "members": names}
+    print(json.dumps(line) if as_json else printable(" = ".join(names)))
+    return 0
 
 
 def run_label(args: argparse.Namespace) -> int:
@@ -79,18 +141,27 @@ def run_list(args: argparse.Namespace) -> int:
     store = FindingStore(directory)
     labels = LabelStore(directory).read()
     findings = by_severity(store.load_all())
-    lines = [_line(store, finding, labels) for finding in findings]
+    groups = group(findings, GroupStore(directory).read())
+    of = {member: item for item in groups for member in item.members}
+    lines = [_line(store, finding, labels, of[finding.signature.major]) for finding in findings]
     shares = {"precision": precision(findings, labels), "agreement": agreement(findings, labels)}
     if args.json:
-        print(json.dumps({"findings": lines, **{name: share.to_map() for name, share in shares.items()}}))
+        named = [
+            {"representative": _name_of_major(store, item.representative), "size": len(item.members)} for item in groups
+        ]
+        told = {"findings": lines, "groups": named, **{name: share.to_map() for name, share in shares.items()}}
+        print(json.dumps(told))
         return 0
     for line in lines:
         label = f"[{' '.join(filter(None, (line['label'], line['label_of'])))}]" if line["label"] else ""
         state = "debatable" if line["debatable"] and line["state"] != "flaky" else line["state"]
         print(printable(f"{line['severity']:9}{state:10}{line['seen']:4}×  {line['id']}  {label}".rstrip()))
-        print(printable(f"{'':27}{line['reason'][:130]}"))
+        same = f"same bug as {line['group']}: " if line["group"] != line["id"] else ""
+        print(printable(f"{'':27}{same}{line['reason'][:130]}"))
     if not lines:
         print("no findings yet")
+    if len(groups) < len(lines):
+        print(f"\n{len(lines)} findings, {len(groups)} bugs (eddy triage merge DIR ID ID, split DIR ID)", end="")
     print(f"\nprecision {percent(shares['precision'])}; agreement {percent(shares['agreement'])}")
     return 0
 
@@ -135,7 +206,7 @@ def _name_of_major(store: FindingStore, major: str) -> str:
     return name_of(store, finding) if finding else major
 
 
-def _line(store: FindingStore, finding: Finding, labels: Labels) -> dict[str, Any]:
+def _line(store: FindingStore, finding: Finding, labels: Labels, together: Group | None = None) -> dict[str, Any]:
     judgement = labels.get(finding.signature.major)
     weight = severity(finding)
     return {
@@ -150,6 +221,7 @@ def _line(store: FindingStore, finding: Finding, labels: Labels) -> dict[str, An
         "label": judgement.label.value if judgement else "",
         "label_of": _name_of_major(store, judgement.of) if judgement and judgement.of else "",
         "label_why": judgement.why if judgement else "",
+        "group": _name_of_major(store, together.representative) if together else name_of(store, finding),
         "seen": finding.duplicates + 1,
         "reason": finding.reason,
         "signature": finding.signature.major,

@@ -1,0 +1,155 @@
+"""What a finding still lacks, done step by step: smaller program, location, essential features, ablation.
+
+Steps are resumable: each fills its own keys of ``Finding.triage``, and a finding that has them all is left alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from fuzzer.essential import essential_features
+from fuzzer.examine import confirm, examine
+from fuzzer.features.detect import detect
+from fuzzer.finding import Finding, State, essential_facts
+from fuzzer.observation import Observation
+from fuzzer.program import Program, ProgramError
+from fuzzer.reduce import SameFault, Slip
+from fuzzer.triage import CONFIRMATIONS, located, reduced
+from fuzzer.variants import run_variants
+from fuzzer.verdict import Kind, Verdict
+from fuzzer.worker import Worker
+
+#: Executions of a reduction, when nothing else waits for the worker; a debatable difference is worth a third.
+BUDGET, DEBATABLE_BUDGET = 150, 50
+
+Enough = Callable[[], bool]
+
+
+@dataclass
+class Work:
+    """One finding under work. ``slips`` are other faults met on the way, suspects of their own."""
+
+    worker: Worker
+    finding: Finding
+    family_of: Callable[[str], str]
+    enough: Enough
+    runs: int = CONFIRMATIONS
+    slips: list[Slip] = field(default_factory=list)
+    shown: tuple[Program, Observation, Verdict] | None = None  # the smallest program as it fails now
+
+    def note(self, **facts: Any) -> None:
+        """Add to what triage knows of the finding."""
+        self.finding = replace(self.finding, triage={**self.finding.triage, **facts})
+
+
+@dataclass(frozen=True)
+class Step:
+    """``lacks`` says whether the finding wants it; ``run`` does it, and notes nothing when it was cut short."""
+
+    name: str
+    lacks: Callable[[Finding], bool]
+    run: Callable[[Work], Awaitable[None]]
+
+
+async def reproduce(work: Work) -> bool:
+    """Run the smallest program once more, gates included: does it still fail in the same way?
+
+    A worker that was warmed may not show what fresh processes did; the finding is then left as it is.
+    """
+    try:
+        program = Program.parse(work.finding.shown_text, work.finding.sig8)
+    except ProgramError:
+        return False
+    seen = await examine(work.worker, program)
+    if not seen.verdict.is_suspect or seen.verdict.kind is not work.finding.kind:
+        return False
+    work.shown = (seen.program, seen.observation, seen.verdict)
+    return True
+
+
+async def _reduce(work: Work) -> None:
+    assert work.shown is not None
+    program, observation, verdict = work.shown
+    budget = DEBATABLE_BUDGET if verdict.debatable else BUDGET
+    small = await reduced(work.worker, program, observation, verdict, budget, work.enough)
+    work.slips += small.slips
+    before = work.finding.triage.get("reduction", {}).get("executions", 0)
+    told = {**small.told(), "executions": small.executions + before}
+    # A budget that is spent counts as done as well: the same passes would only spend it again.
+    if not small.complete and not work.enough():
+        told["complete"] = True
+    if small.program is program:
+        work.note(reduction=told)
+        return
+    folder = work.worker.folder / "confirm"
+    fresh = await confirm(
+        work.worker.target,
+        folder,
+        work.worker.cache,
+        small.program,
+        small.verdict,
+        work.runs,
+        work.worker.options.plant,
+    )
+    if not fresh.certain:  # on the edge: the larger one stays
+        work.note(reduction=told)
+        return
+    work.shown = (small.program, small.observation, small.verdict)
+    work.finding = replace(
+        work.finding,
+        reduced=small.program.text,
+        stage=small.verdict.stage,
+        reason=small.verdict.reason,
+        gates=small.verdict.gates,
+        confirmations=fresh.k,
+        attempts=fresh.n,
+        facts=essential_facts(small.observation, small.verdict),
+    )
+    work.note(reduction=told)
+
+
+async def _locate(work: Work) -> None:
+    assert work.shown is not None
+    program, _observation, verdict = work.shown
+    work.note(**await located(work.worker, program, verdict))
+
+
+async def _find_essential(work: Work) -> None:
+    assert work.shown is not None
+    program, observation, verdict = work.shown
+    realised = detect(program, observation, work.family_of)
+    same = SameFault(work.worker, program, observation, verdict)
+    found = await essential_features(program, realised, same.ask, work.enough)
+    work.slips += same.slips
+    if found is not None:
+        work.note(**found.to_map())
+
+
+async def _ablate(work: Work) -> None:
+    assert work.shown is not None
+    program, _observation, verdict = work.shown
+    seen = await run_variants(work.worker, program, verdict.kind, work.enough)
+    if seen is not None:
+        work.note(variants=seen)
+
+
+def _slow(finding: Finding) -> bool:
+    """Each execution would cost a whole time limit."""
+    return finding.kind in (Kind.HANG, Kind.SLOW_COMPILE)
+
+
+STEPS: tuple[Step, ...] = (
+    Step("reduce", lambda f: not _slow(f) and not f.triage.get("reduction", {}).get("complete"), _reduce),
+    Step("locate", lambda f: not _slow(f) and "backend" not in f.triage, _locate),
+    Step("features", lambda f: not _slow(f) and "essential_features" not in f.triage, _find_essential),
+    Step("variants", lambda f: not _slow(f) and not f.debatable and "variants" not in f.triage, _ablate),
+)
+
+
+def lacking(finding: Finding) -> tuple[Step, ...]:
+    """Steps that a finding still wants, in order. Flaky, fixed and ignored ones want none."""
+    if finding.state in (State.FLAKY, State.FIXED, State.IGNORED, State.SUSPECT):
+        return ()
+    return tuple(step for step in STEPS if step.lacks(finding))

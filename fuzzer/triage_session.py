@@ -1,0 +1,341 @@
+"""``eddy triage DIR``: everything that a campaign had no time for, for every suspect and finding, resumably.
+
+Holds the campaign's lock, and writes to its journal as the campaign itself would, so that resuming the campaign and
+triaging again both start from what was done.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from fuzzer.deepen import Step, Work, lacking, reproduce
+from fuzzer.examine import execute
+from fuzzer.features.space import FeatureSpace
+from fuzzer.finding import Finding, State
+from fuzzer.grouping import group
+from fuzzer.knowledge.operators import Operators
+from fuzzer.known_issues import KnownIssues
+from fuzzer.loop_state import LoopState
+from fuzzer.program import Program, ProgramError
+from fuzzer.recheck import Replay, replay, with_replays
+from fuzzer.reduce import Slip
+from fuzzer.severity import by_severity
+from fuzzer.store.corpus_files import CorpusFiles
+from fuzzer.store.directory import CampaignDirectory
+from fuzzer.store.findings import FindingStore
+from fuzzer.store.groups import GroupStore
+from fuzzer.store.journal import Journal
+from fuzzer.store.stats import Events
+from fuzzer.triage import CONFIRMATIONS, Origin, Triaged, triage
+from fuzzer.worker import Target, TargetRefused, Worker, WorkerLost, WorkerOptions
+
+#: New suspects that reductions of one session may add.
+_SLIPS = 20
+
+
+@dataclass(frozen=True)
+class SessionOptions:
+    """``seconds``: no step begins after so many; 0: no limit."""
+
+    targets: tuple[Target, ...] = (Target(),)
+    plant: str = ""
+    seconds: float = 0.0
+    confirmations: int = CONFIRMATIONS
+    limits: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass
+class Done:
+    """What a session did, and what is left for the next."""
+
+    suspects: int = 0  # suspects of the campaign that were triaged
+    new: int = 0  # findings among them that were not there before
+    findings: int = 0  # findings that had steps taken
+    steps: int = 0
+    slips: int = 0  # other faults met while reducing, added as suspects
+    replays: int = 0
+    lost: int = 0  # findings that did not show this time, so that no step could be taken
+    left: int = 0  # suspects and findings that still want something
+    complete: bool = False
+
+    def to_map(self) -> dict[str, Any]:
+        return dict(self.__dict__)
+
+
+class TriageSession:
+    """One run of ``eddy triage DIR``. Needs the directory's lock for its whole life."""
+
+    def __init__(
+        self,
+        directory: CampaignDirectory,
+        options: SessionOptions,
+        operators: Operators,
+        known_issues: KnownIssues,
+        report: Callable[[str, str], None] = lambda kind, text: None,
+    ) -> None:
+        self.directory = directory
+        self.options = options
+        self.known_issues = known_issues
+        self.report = report
+        self.findings = FindingStore(directory)
+        self.corpus_files = CorpusFiles(directory.corpus)
+        self.events = Events(directory.events)
+        self.journal = Journal(directory.journal)
+        self.state = LoopState(operators, FeatureSpace.load(), 0)
+        self.done = Done()
+        self.elapsed = 0.0  # of the campaign: triaging afterwards adds nothing to it
+        self.stopped = False
+        self._deadline = time.monotonic() + options.seconds if options.seconds else float("inf")
+        self._refused: set[str] = set()  # suspects and findings that led nowhere in this session
+        self._replay()
+        for warning in (*self.journal.warnings, *self.corpus_files.warnings, *self.findings.warnings):
+            self.note("warning", warning)
+
+    def _replay(self) -> None:
+        """Only what became of suspects: the rest of the state decides what to run next, which nobody asks here."""
+        for _after, record in self.journal.replay():
+            self.elapsed = max(self.elapsed, float(record.get("at", 0.0)))
+            if record.get("t") == "bucket":
+                self.state.apply(record)
+
+    def stop(self) -> None:
+        """Begin nothing new; what is under way is cut short and kept as far as it came."""
+        self.stopped = True
+
+    def enough(self) -> bool:
+        return self.stopped or time.monotonic() > self._deadline
+
+    async def run(self) -> Done:
+        """Work until nothing is left, or time is up. Files are complete at any moment.
+
+        Raises:
+            TargetRefused: the first target cannot start.
+        """
+        worker = self._worker(0)
+        try:
+            if self.state.waiting() or any(lacking(item) for item in self.findings.load_all()):
+                await worker.start(lambda line: self.note("worker", line))
+            while not self.enough():
+                worked = await self._triage_waiting(worker)
+                worked |= await self._deepen_findings(worker)
+                if not worked:
+                    break
+        finally:
+            await worker.stop()
+            worker.discard()
+        await self._replay_on_targets()
+        self._write_groups()
+        self.done.left = len(self.state.waiting()) + sum(bool(lacking(item)) for item in self.findings.load_all())
+        self.done.complete = not self.done.left
+        self.journal.close()
+        return self.done
+
+    def _worker(self, number: int) -> Worker:
+        """A fork server with the toolchain of users, without coverage."""
+        options = WorkerOptions((), self.options.plant or None, self.options.limits)
+        return Worker(self.options.targets[number], self.directory.worker_tmp(f"triage-{number}"), options)
+
+    # -- suspects that had to wait ------------------------------------------------------------------------------------
+
+    async def _triage_waiting(self, worker: Worker) -> bool:
+        worked = False
+        for major, program_id in self.state.waiting():
+            if self.enough():
+                break
+            if major not in self._refused:
+                worked |= await self._triage_suspect(worker, major, program_id)
+        return worked
+
+    async def _triage_suspect(self, worker: Worker, major: str, program_id: str) -> bool:
+        record: dict[str, Any] = {"t": "bucket", "major": major, "count": 0, "at": self.elapsed}
+        stored = self.corpus_files.read(program_id)
+        try:
+            program = Program.parse(stored["text"], program_id) if stored else None
+        except ProgramError:
+            program = None
+        if program is None:
+            self._append({**record, "state": "dismissed"})
+            return True
+        self.note("triage", f"suspect {program_id}: {major[:100]}")
+        try:
+            triaged = await self._triaged(worker, program)
+        except (WorkerLost, TargetRefused) as error:
+            self._give_up(major, str(error))
+            return False
+        self.done.suspects += 1
+        record["state"] = triaged.state if triaged is not None else "dismissed"
+        if triaged is not None:
+            self._take_slips(triaged.slips)
+            if triaged.finding is not None:
+                record |= {"finding": triaged.finding.signature.major, "new": self._keep(triaged.finding, triaged)}
+        self._append(record)
+        return True
+
+    async def _triaged(self, worker: Worker, program: Program) -> Triaged | None:
+        observation, verdict = await execute(worker, program, coverage=False)
+        if not verdict.is_suspect:
+            return None
+        return await triage(
+            worker,
+            program,
+            observation,
+            verdict,
+            worker.folder / "confirm",
+            self.known_issues,
+            Origin(seconds=self.elapsed),
+            self.options.confirmations,
+        )
+
+    def _keep(self, finding: Finding, triaged: Triaged) -> bool:
+        """Store a finding; False when one of its major signature is there already."""
+        if self.findings.get(finding.signature.major) is not None:
+            self.findings.add_duplicate(finding.signature.major, finding.text)
+            return False
+        folder = self.findings.save(finding, triaged.logs)
+        self.done.new += 1
+        self.note("finding", f"{triaged.state}: {finding.kind.value} — {finding.reason[:120]} → {folder.name}")
+        return True
+
+    def _take_slips(self, slips: tuple[Slip, ...] | list[Slip]) -> None:
+        """Other faults become suspects that wait, like those that a campaign had no time for."""
+        for slip in slips:
+            major = slip.signature.major
+            known = major in self.state.buckets or self.findings.get(major) is not None
+            if not known and self.done.slips < _SLIPS:
+                self.done.slips += 1
+                self.corpus_files.add({"text": slip.program.text, "meta": slip.program.meta, "parents": []})
+                self._append({"t": "bucket", "major": major, "program": slip.program.id, "at": self.elapsed})
+
+    # -- findings -----------------------------------------------------------------------------------------------------
+
+    async def _deepen_findings(self, worker: Worker) -> bool:
+        worked = False
+        wanting = [item for item in by_severity(self.findings.load_all()) if lacking(item)]
+        for number, finding in enumerate(wanting):
+            if self.enough():
+                break
+            major = finding.signature.major
+            if major in self._refused:
+                continue
+            self.note("triage", f"finding {number + 1} of {len(wanting)}: {self._name(finding)}")
+            try:
+                worked |= await self._deepen(worker, finding)
+            except (WorkerLost, TargetRefused) as error:
+                self._give_up(major, str(error))
+        return worked
+
+    async def _deepen(self, worker: Worker, finding: Finding) -> bool:
+        """Take every step that the finding wants; each is stored at once."""
+        work = Work(worker, finding, self.state.family_of, self.enough, self.options.confirmations)
+        if not await reproduce(work):
+            if not self.stopped:
+                self.done.lost += 1
+                self._give_up(finding.signature.major, f"{self._name(finding)} does not show on this worker")
+            return False
+        taken = 0
+        for step in lacking(finding):
+            if self.enough():
+                break
+            before = work.finding
+            await self._take(work, step)
+            if work.finding is not before:
+                taken += 1
+                self.findings.save(work.finding)
+            if step.lacks(work.finding):
+                break  # cut short: later steps want its result
+        self._take_slips(work.slips)
+        self.done.steps += taken
+        self.done.findings += bool(taken)
+        if lacking(work.finding) and not self.enough():
+            self._refused.add(finding.signature.major)
+        return taken > 0
+
+    async def _take(self, work: Work, step: Step) -> None:
+        started = time.monotonic()
+        await step.run(work)
+        self.note("triage", f"  {step.name}: {time.monotonic() - started:.0f} s")
+
+    # -- targets and groups -------------------------------------------------------------------------------------------
+
+    async def _replay_on_targets(self) -> None:
+        """Replay what was never replayed on a target of the campaign. One target alone tells nothing new."""
+        if len(self.options.targets) > 1:
+            for number in range(len(self.options.targets)):
+                if not self.enough():
+                    await self.recheck(number, only_new=True)
+
+    async def recheck(self, number: int, only_new: bool = False) -> str:
+        """Replay every finding on one target, with a fork server of its own; returns its torch version.
+
+        Raises:
+            TargetRefused: the target cannot start.
+        """
+        worker = self._worker(number)
+        try:
+            await worker.start(lambda line: self.note("worker", line))
+            torch = str(worker.ready.get("target", {}).get("torch", ""))
+            for finding in by_severity(self.findings.load_all()):
+                if self.enough():
+                    break
+                if only_new and torch in finding.triage.get("versions", {}):
+                    continue
+                with contextlib.suppress(WorkerLost, TargetRefused):
+                    seen = await replay(worker, finding)
+                    if seen is not None and not self.stopped:
+                        self.done.replays += 1
+                        self._store_replay(finding, seen)
+                        self.note("recheck", f"torch {torch}: {seen.kind:15} {self._name(finding)}")
+        finally:
+            await worker.stop()
+            worker.discard()
+        return torch
+
+    def _store_replay(self, finding: Finding, seen: Replay) -> None:
+        moved = with_replays(finding, [seen])
+        # What one build says of the state counts only once all given builds were asked: see ``settle``.
+        self.findings.save(replace(moved, state=finding.state, note=finding.note, known_issue=finding.known_issue))
+
+    def settle(self, versions: list[str]) -> list[Finding]:
+        """After replays on these versions: findings whose state moves, by what the newest of them said."""
+        moved = []
+        for finding in self.findings.load_all():
+            evidence = finding.triage.get("replays", {})
+            replays = [Replay(**evidence[torch]) for torch in versions if torch in evidence]
+            after = with_replays(finding, replays)
+            if after.state is not finding.state:
+                self.findings.save(after)
+                moved.append(after)
+        return moved
+
+    def _write_groups(self) -> None:
+        """Note in each finding which others are the same bug; write all reports anew."""
+        findings = [item for item in self.findings.load_all() if item.state is not State.FLAKY]
+        by_major = {item.signature.major: item for item in findings}
+        for made in group(findings, GroupStore(self.directory).read()):
+            for major in made.members:
+                finding = by_major[major]
+                others = [self._name(by_major[other]) for other in made.members if other != major]
+                self.findings.save(replace(finding, triage={**finding.triage, "group": others}))
+
+    # -- helpers ------------------------------------------------------------------------------------------------------
+
+    def _name(self, finding: Finding) -> str:
+        folder = self.findings.folder(finding)
+        return folder.name if folder else finding.sig8
+
+    def _give_up(self, major: str, why: str) -> None:
+        self._refused.add(major)
+        self.note("warning", why)
+
+    def _append(self, record: dict[str, Any]) -> None:
+        self.journal.append(record)
+        self.state.apply(record)
+
+    def note(self, kind: str, text: str) -> None:
+        """One line for the screen and the event log."""
+        self.events.append(time.time(), kind, text)
+        self.report(kind, text)

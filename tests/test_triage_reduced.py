@@ -1,0 +1,69 @@
+"""The dear gates have the last word on a reduction."""
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+
+from fuzzer import triage
+from fuzzer.examine import execute
+from fuzzer.program import Program
+from fuzzer.verdict import Kind
+from fuzzer.worker import Target, Worker, WorkerOptions
+
+TEXT = """import torch
+
+META = {"fake": {"do": "wrong_value"}}
+
+
+def build_inputs():
+    return (torch.ones(2),)
+
+
+def fn(a):
+    b = a.cos()
+    c = b.sin()
+    d = c.exp()
+    e = d.abs()
+    f = e.neg()
+    return f
+"""
+
+
+def reduced(tmp_path, monkeypatch, kept):
+    """Reduce where the gates dismiss every program that ``kept`` does not hold for; with the texts that they saw."""
+    asked = []
+
+    async def gates(worker, program, observation, verdict):
+        asked.append(program.text)
+        return verdict if kept(program.text) else replace(verdict, kind=Kind.PASS)
+
+    monkeypatch.setattr(triage, "pass_gates", gates)
+
+    async def run():
+        worker = Worker(Target(fake=True), tmp_path / "worker", WorkerOptions(coverage=()))
+        program = Program.parse(TEXT)
+        try:
+            await worker.start()
+            return await triage.reduced(worker, program, *await execute(worker, program, coverage=False), budget=200)
+        finally:
+            await worker.stop()
+
+    return asyncio.run(run()), asked
+
+
+def test_the_smallest_is_asked_first(tmp_path, monkeypatch):
+    made, asked = reduced(tmp_path, monkeypatch, lambda text: True)
+    assert asked == [made.program.text] and "cos" not in made.program.text and made.complete
+
+
+@pytest.mark.parametrize("word", ["cos", "b = a.cos()\n    c = b.sin()"])
+def test_where_the_smallest_is_dismissed_an_earlier_step_is_taken(tmp_path, monkeypatch, word):
+    made, asked = reduced(tmp_path, monkeypatch, lambda text: word in text)
+    assert word in made.program.text and made.verdict.kind is Kind.WRONG_VALUE
+    assert 1 < len(asked) <= 4 and made.program.text != TEXT
+
+
+def test_the_program_itself_stays_where_every_step_is_dismissed(tmp_path, monkeypatch):
+    made, asked = reduced(tmp_path, monkeypatch, lambda text: False)
+    assert made.program.text == TEXT and len(asked) <= 4
