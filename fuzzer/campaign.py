@@ -311,7 +311,8 @@ class Campaign:
             program = self._program(program_id)
             observation, verdict = await execute(worker, program, coverage=False)
             if verdict.is_suspect:
-                await self._triage(worker, program, observation, verdict, major, Origin(seconds=self.elapsed))
+                origin = Origin(seconds=self.elapsed)
+                await self._triage(worker, program, observation, verdict, major, origin, count=0)
             elif not self.stopping:
                 self._append({"t": "bucket", "major": major, "state": "dismissed", "count": 0, "at": self.elapsed})
         except (CannotWrite, ProgramError):
@@ -330,8 +331,16 @@ class Campaign:
         return counters.triage_seconds <= _TRIAGE_SHARE * max(working, _TRIAGE_START * count)
 
     async def _triage(
-        self, worker: Worker, program: Program, observation: Observation, verdict: Verdict, major: str, origin: Origin
+        self,
+        worker: Worker,
+        program: Program,
+        observation: Observation,
+        verdict: Verdict,
+        major: str,
+        origin: Origin,
+        count: int = 1,
     ) -> Triaged | None:
+        """``count``: how often the bucket is met by this; 0 for a suspect that was counted when it began to wait."""
         started = time.monotonic()
         self._triaging.add(major)
         folder = worker.folder / "confirm"
@@ -345,12 +354,21 @@ class Campaign:
             return None  # processes may have been killed under us: what shows now is no evidence
         spent = _TRIAGE_PROGRAMS if self.options.no_clock else time.monotonic() - started
         record: dict[str, Any] = {"t": "bucket", "major": major, "state": triaged.state, "at": self.elapsed}
-        record["triage"] = spent
+        record |= {"triage": spent, "count": count}
         if triaged.finding is not None:
             record["finding"] = triaged.finding.signature.major
             record["new"] = self._keep(triaged.finding, triaged)
         self._append(record)
+        self._take_slips(triaged)
         return triaged if record.get("new") or triaged.state == "dismissed" else None
+
+    def _take_slips(self, triaged: Triaged) -> None:
+        """Other faults that reduction met become suspects that wait for their turn."""
+        for slip in triaged.slips:
+            if slip.signature.major not in self.state.buckets and not self.stopping:
+                self.corpus_files.add({"text": slip.program.text, "meta": slip.program.meta, "parents": []})
+                waiting = {"major": slip.signature.major, "program": slip.program.id, "at": self.elapsed}
+                self._append({"t": "bucket", **waiting})
 
     def _keep(self, finding: Finding, triaged: Triaged) -> bool:
         """Store a finding; False when one of its major signature is there already."""

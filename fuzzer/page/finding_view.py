@@ -23,7 +23,7 @@ _PROGRAM, _TAIL, _MESSAGE, _LINE = 6000, 4000, 1500, 300
 _SIDES = ("reference", "eager", "compiled")
 
 #: Keys of ``Finding.triage`` that have a place of their own; any other is shown by its name.
-_PLACED = frozenset({"backend", "bisect", "versions", "hypothesis"})
+_PLACED = frozenset({"backend", "bisect", "versions", "hypothesis", "replays", "reduction"})
 
 #: Writing direction marks and control characters can make text read otherwise than it runs.
 _INVISIBLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff\ud800-\udfff]")
