@@ -24,6 +24,8 @@ from harness import wire
 _START_SECONDS = 300.0
 #: What a request may take beyond the child's own limits before the server itself counts as hung.
 _GRACE_SECONDS = 20.0
+#: On a machine under load a child's limits are stretched by the time that it waits for a processor, so many times.
+_STRETCH = 3.0
 
 
 @dataclass(frozen=True)
@@ -201,7 +203,7 @@ class Worker:
         for last in (False, True):
             await self._ensure_alive()
             try:
-                message = await self._ask(request, total + _GRACE_SECONDS, "observation")
+                message = await self._ask(request, _STRETCH * total + _GRACE_SECONDS, "observation")
                 break
             except WorkerLost as lost:
                 if last:

@@ -72,6 +72,8 @@ class Supervised:
         self._inherited = 0
         self._buffer = bytearray()
         self._finished = False
+        self._delays: dict[int, float] = {}
+        self._starved_before = 0.0  # at the beginning of the stage
 
     def run(self, body: Callable[[Callable[[dict[str, Any]], None]], None]) -> None:
         read_end, write_end = os.pipe()
@@ -104,7 +106,7 @@ class Supervised:
                 before = self.stage
                 self._feed(chunk)
                 if self.stage != before:
-                    stage_started = time.monotonic()
+                    stage_started, self._starved_before = time.monotonic(), self._starved()
             if self._reaped():
                 self._drain(read_end)
                 return
@@ -127,11 +129,14 @@ class Supervised:
 
     def _broken_limit(self, total: float, in_stage: float) -> tuple[str, str] | None:
         limit = self.limits.seconds_for(self.stage)
-        if in_stage > limit:
+        if in_stage > limit and _granted(in_stage, self._starved() - self._starved_before) > limit:
             return "timeout", f"stage {self.stage} took more than {limit:g} s"
-        if total > self.limits.total_seconds:
+        if total > self.limits.total_seconds and _granted(total, self._starved()) > self.limits.total_seconds:
             return "timeout", f"the program took more than {self.limits.total_seconds:g} s"
-        sizes = [resident(pid) for pid in (self._pid, *descendants(self._pid))]
+        processes = (self._pid, *descendants(self._pid))
+        for pid in processes:
+            self._delays[pid] = max(waited(pid), self._delays.get(pid, 0.0))
+        sizes = [resident(pid) for pid in processes]
         if len(sizes) - 1 > self.limits.processes:
             return "processes", f"the program started more than {self.limits.processes} processes"
         largest = max(sizes)
@@ -145,6 +150,10 @@ class Supervised:
             if os.stat(self.log_path).st_size > self.limits.output:
                 return "output", f"the log went past {self.limits.output >> 20} MiB"
         return None
+
+    def _starved(self) -> float:
+        """Seconds that the child and its own children have waited for a processor while they could have run."""
+        return sum(self._delays.values())
 
     def _reaped(self) -> bool:
         try:
@@ -229,6 +238,20 @@ class Supervised:
                 return (head + cut + file.read()).decode("utf-8", "replace")
         except OSError:
             return ""
+
+
+def _granted(wall: float, starved: float) -> float:
+    """Wall seconds less those in which the machine had no processor for the child; a third of them at the least."""
+    return max(wall - starved, wall / 3.0)
+
+
+def waited(pid: int) -> float:
+    """Seconds that a process has stood in a run queue; 0 where the kernel does not tell (no scheduler statistics)."""
+    try:
+        with open(f"/proc/{pid}/schedstat", "rb") as file:
+            return int(file.read().split()[1]) / 1e9
+    except (OSError, IndexError, ValueError):
+        return 0.0
 
 
 def signal_name(number: int) -> str:

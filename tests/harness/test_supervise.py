@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from harness.sandbox import adopt_orphans
-from harness.supervise import Limits, Supervised, descendants, resident
+from harness.supervise import Limits, Supervised, _granted, descendants, resident, waited
 
 SMALL = Limits(stage_seconds=5.0, eager_seconds=0.4, total_seconds=5.0)
 
@@ -183,3 +183,10 @@ def test_a_child_that_removes_its_folder_has_no_log(tmp_path: Path) -> None:
 
     run = _run(tmp_path, body)
     assert (run.end["how"], run.log()) == ("done", "")
+
+
+def test_time_without_a_processor_is_not_the_programs() -> None:
+    assert _granted(60.0, 0.0) == 60.0
+    assert _granted(90.0, 40.0) == 50.0
+    assert _granted(90.0, 89.0) == 30.0, "a machine that never gives a processor ends the program all the same"
+    assert waited(os.getpid()) >= 0.0 and waited(2**30) == 0.0
