@@ -13,10 +13,24 @@ import traceback
 from collections.abc import Sequence
 
 from fuzzer import __version__
-from fuzzer.cli import check, coverage, exam, exec_, fuzz, knowledge, report, repro, seeds, status, triage
+from fuzzer.cli import (
+    check,
+    coverage,
+    exam,
+    exec_,
+    features,
+    fuzz,
+    knowledge,
+    reduce,
+    report,
+    repro,
+    seeds,
+    status,
+    triage,
+)
 from fuzzer.exits import Exit, UserError
 
-VERBS = (fuzz, status, coverage, triage, report, exec_, repro, check, exam, knowledge, seeds)
+VERBS = (fuzz, status, coverage, triage, report, exec_, repro, reduce, check, exam, features, knowledge, seeds)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -26,7 +40,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parsers = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
     for verb in VERBS:
         verb.add(parsers)
-    args = parser.parse_args(argv)
+    args = parser.parse_args(triage.with_action(sys.argv[1:] if argv is None else argv))
     try:
         return int(args.run(args))
     except UserError as error:

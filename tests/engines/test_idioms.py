@@ -19,10 +19,9 @@ from fuzzer.knowledge.operators import Operators
 from fuzzer.program import Program
 from fuzzer.worker import Target, Worker, WorkerOptions
 
+OWN = Idioms.load()  # without the entries of the knowledge base, which have a linter of their own
 ALL = [
-    (key, idiom)
-    for key in sorted(default_idioms().features | {f"group={group}" for group in default_idioms().groups})
-    for idiom in default_idioms().of(key)
+    (key, idiom) for key in sorted(OWN.features | {f"group={group}" for group in OWN.groups}) for idiom in OWN.of(key)
 ]
 #: Seen only where results are compared (alias), or only by what a compiled run adds.
 _UNSEEN_EAGERLY = frozenset({"topology=alias"})

@@ -83,5 +83,5 @@ def test_a_killed_script_leaves_its_calls(tmp_path: Path) -> None:
 def test_a_recurrent_loop_does_not_grow_without_end(tmp_path: Path) -> None:
     script = "import torch\nx = torch.ones(3)\nfor _ in range(1000):\n    x = torch.sin(x)\n"
     _process, calls, end = record(tmp_path, script)
-    assert end["calls"] == 1000 and len(calls) == 4
+    assert end["calls"] == 1000 and len(calls) == 4, calls
     assert calls[1]["args"][0]["from"] == [calls[0]["n"], -1]

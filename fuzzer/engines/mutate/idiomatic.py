@@ -1,14 +1,23 @@
-"""The mutation that writes an idiom of a wanted feature into a program."""
+"""Mutations that write a few statements out of the knowledge base into a program: idioms, bug patterns, subgraphs."""
 
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
-from fuzzer.engines.idioms import Idiom, Piece, default_idioms, write
+from fuzzer.engines.idioms import Idiom, Knowledge, Piece, default_idioms, write
 from fuzzer.engines.mutate.base import FunctionMutation, MutationContext, Site, add_result, sites
 from fuzzer.engines.statement import Statement
 from fuzzer.engines.view import Block, ProgramView
+from fuzzer.features.detect import default_space
+from fuzzer.knowledge.patterns import Entry, Pattern
+from fuzzer.knowledge.retrieval import Retriever, called
+
+_RETRIEVED = 6  # one of them is taken: the best alone would be the same every time
+#: Share of patterns taken whatever the program is like: what nobody thought to ask for.
+_AT_RANDOM = 0.3
 
 
 def insert_idiom(view: ProgramView, ctx: MutationContext) -> ProgramView | None:
@@ -18,7 +27,47 @@ def insert_idiom(view: ProgramView, ctx: MutationContext) -> ProgramView | None:
     options = [idiom for idiom in idioms.of(ctx.rng.choice(wanted)) if _possible(idiom, view)]
     if not options:
         return None
-    idiom = ctx.rng.choice(options)
+    return _inserted(view, ctx.rng.choice(options), ctx)
+
+
+def apply_pattern(view: ProgramView, ctx: MutationContext) -> ProgramView | None:
+    """What a bug pattern does, on some tensor. Retrieval prefers patterns that share something with the program or
+    with what is asked of it. Patterns that eager must refuse have their place here and nowhere else, since nothing has
+    to run before them; they look for checks that compiled code lost."""
+    operators = {f"op={name.rpartition('.')[2]}" for name in called(view.to_program())}
+    vector = frozenset({*ctx.features, *operators})
+    found = _retriever().retrieve(vector, whole=False, k=_RETRIEVED)
+    patterns: Sequence[Pattern] = _retriever().patterns
+    if found and not ctx.chance(_AT_RANDOM):
+        patterns = [match.pattern for match in found]
+    return _entry_inserted(view, patterns, ctx)
+
+
+def insert_subgraph(view: ProgramView, ctx: MutationContext) -> ProgramView | None:
+    """A subgraph of the kind that compilers fuse or match as a whole, on some tensor that fits it."""
+    entries = [entry for entry in Knowledge().entries() if entry.kind == "subgraph"]
+    wanted = [entry for entry in entries if set(entry.brings) & set(ctx.features)]
+    return _entry_inserted(view, wanted or entries, ctx)
+
+
+def _entry_inserted(view: ProgramView, entries: Sequence[Entry], ctx: MutationContext) -> ProgramView | None:
+    """The statements of one of the entries; META remembers its id, so that what came of it can be told."""
+    shuffled = ctx.rng.sample(entries, len(entries))
+    entry = next((entry for entry in shuffled if _possible(entry.template, view)), None)
+    if entry is None:
+        return None
+    told = [*(name for name in view.meta.get("knowledge", ()) if name != entry.id), entry.id]
+    changed = _inserted(view, entry.template, ctx)
+    return None if changed is None else dataclasses.replace(changed, meta={**changed.meta, "knowledge": told})
+
+
+@lru_cache(maxsize=1)
+def _retriever() -> Retriever:
+    patterns = [entry for entry in Knowledge().entries() if isinstance(entry, Pattern)]
+    return Retriever(patterns, default_space().compatible)
+
+
+def _inserted(view: ProgramView, idiom: Idiom, ctx: MutationContext) -> ProgramView | None:
     changed = dataclasses.replace(view, meta=_merged(view.meta, idiom.meta))
     if not idiom.code:
         return changed if changed != view else None
@@ -29,7 +78,26 @@ def insert_idiom(view: ProgramView, ctx: MutationContext) -> ProgramView | None:
         if site.guess.dtype and site.guess.shape is not None
         if idiom.fits(site.guess.dtype, site.guess.shape, site.name in made)
     ]
-    return _written(changed, idiom, ctx.rng.choice(fitting), ctx) if fitting else None
+    if not fitting:
+        return _adapted(changed, idiom, ctx)
+    return _written(changed, idiom, ctx.rng.choice(fitting), ctx)
+
+
+def _adapted(view: ProgramView, idiom: Idiom, ctx: MutationContext) -> ProgramView | None:
+    """On a view or cast of a tensor, where none fits as it is."""
+    found = []
+    for site in sites(view):
+        if site.guess.dtype and site.guess.shape is not None:
+            adapter = idiom.adapter(site.guess.dtype, site.guess.shape)
+            if adapter is not None and adapter[0] != "{}":
+                found.append((site, adapter))
+    if not found:
+        return None
+    site, (text, dtype, shape) = ctx.rng.choice(found)
+    name = next(iter(view.fresh_names()))
+    changed = view.insert(site.index, f"{name} = {text.format(site.name)}")
+    guess = dataclasses.replace(site.guess, dtype=dtype, shape=shape)
+    return _written(changed, idiom, Site(site.index + 1, name, guess), ctx)
 
 
 def _possible(idiom: Idiom, view: ProgramView) -> bool:
@@ -40,6 +108,8 @@ def _possible(idiom: Idiom, view: ProgramView) -> bool:
     if any(line.split()[1].split("(")[0].rstrip(":") in taken for line in _definitions(idiom.helper)):
         return False
     graded = view.mode in ("backward", "train")
+    if idiom.meta.get("mode") in ("backward", "train") and not graded:  # inputs are made without gradients
+        return False
     return not (graded and (idiom.meta.get("no_grad") or "inference_mode" in idiom.code))
 
 
@@ -107,4 +177,6 @@ _AIMS = tuple(sorted(default_idioms().features - {"python=dict_result"}))
 
 MUTATIONS = (
     FunctionMutation("insert_idiom", "a few statements that a wanted feature consists of", _AIMS, insert_idiom),
+    FunctionMutation("apply_pattern", "what a known bug pattern does, on some tensor", (), apply_pattern),
+    FunctionMutation("insert_subgraph", "a subgraph that compilers treat as a whole", (), insert_subgraph),
 )

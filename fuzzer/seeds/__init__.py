@@ -1,0 +1,1 @@
+"""Seeds made of other people's code: compiler tests, scripts, recorded calls."""
