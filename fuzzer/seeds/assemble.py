@@ -47,8 +47,8 @@ class Assembler:
         self.source = source
         self.lines = lines
         self.members = members
-        self.flow = Flow(source, lines)
         self.cleaner = Cleaner(source, members, s)
+        self.flow = Flow(source, lines, self.cleaner)
         self.resolver = Resolver(source, members, self.cleaner)
         self.finder = EventFinder(source, lines)
         self.gradient = any(_differentiates(line.node) for line in lines)
@@ -145,6 +145,7 @@ class Assembler:
             raise CannotImport("the compiled function is a generator")
         if "torch.ops." in (text := ast.unparse(target.function)) and not _BUILT_IN.fullmatch(text):
             target.hoisted += self.flow.libraries(target.before)
+        target.function.decorator_list = [d for d in target.function.decorator_list if self.cleaner.matters(d)]
         names = sorted(read_names(target.function) - {target.name})
         done: set[str] = set()
         while names:
@@ -255,10 +256,15 @@ class Assembler:
         return {bound for line in target.hoisted for bound in self.flow.binds[line]}
 
     def _hoist_definition(self, index: int, before: int, target: Target) -> None:
-        """Definitions go to module level where they may: their identity is then the same in every run."""
+        """Definitions and plain objects go to module level where they may: they are then the same in every run, and
+        two that are not the same never compare equal.
+        """
         node = self.lines[index].node
-        if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
-            lines = self.flow.plain(node.name, before) or []
+        name = node.name if isinstance(node, (ast.FunctionDef, ast.ClassDef)) else ""
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call) and self.flow.makes_object(node.value):
+            name = ast.unparse(node.targets[0])
+        if name:
+            lines = self.flow.plain(name, before) or []
             target.hoisted += [line for line in lines if line not in target.hoisted]
 
     def _elements(self, event: Event, target: Target) -> tuple[list[ast.expr], ast.expr | None]:
@@ -285,7 +291,7 @@ class Assembler:
     def _cleaned(self, lines: Sequence[int]) -> list[ast.stmt]:
         found: list[ast.stmt] = []
         for index in lines:
-            node = self.cleaner.clean(self.lines[index].node)
+            node = self.cleaner.statement(self.lines[index].node)
             if node is None:
                 continue
             if self.lines[index].frame.no_grad and isinstance(node, (ast.Expr, ast.AugAssign)):

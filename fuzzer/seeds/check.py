@@ -16,6 +16,7 @@ from fuzzer.verdict import Kind, Verdict
 from fuzzer.worker import Target, Worker, WorkerOptions
 
 _BEFORE_COMPILING = ("", "build", "eager", "eager_backward")
+_NO_SUCH_OPTION = re.compile(r"\bconfig\b.*(does not exist|no attribute|Unknown)|Unexpected optimization option")
 _CONFIGS = ("inductor_config", "dynamo_config", "functorch_config")
 
 
@@ -77,7 +78,8 @@ async def check_all(
 async def check(worker: Worker, program: Program, eager: bool = False) -> Checked:
     """Run one program, mended once where the class of its error has a remedy."""
     checked, observation = await _run(worker, program, eager)
-    mended = repaired(program, observation)
+    broken = checked.verdict is not None and checked.verdict.kind is Kind.HARNESS_ERROR
+    mended = repaired(program, observation, checked.verdict.reason if broken and checked.verdict else "")
     if mended is not None:
         again, _ = await _run(worker, mended, eager)
         return again if again.runnable or not checked.runnable else checked
@@ -115,15 +117,16 @@ def refusal(observation: Observation) -> tuple[str, str]:
     return "", ""
 
 
-def repaired(program: Program, observation: Observation) -> Program | None:
-    """The program without what the run refused: gradients that eager cannot give, options that this torch lacks."""
+def repaired(program: Program, observation: Observation, broken: str = "") -> Program | None:
+    """The program without what the run refused: gradients that eager cannot give, options that this torch lacks.
+
+    ``broken``: why the run failed outside the program, as with an unknown option.
+    """
     changes: dict[str, object] = {}
     if observation.fault("eager_backward") is not None and program.mode == "backward":
         changes["mode"] = "forward"
     fault = observation.fault("compile")
-    if fault is not None and re.search(
-        r"\bconfig\b.*(does not exist|no attribute|Unknown)|Unexpected optimization opt", fault.message
-    ):
+    if _NO_SUCH_OPTION.search(f"{fault.message if fault else ''} {broken}"):
         changes.update({key: {} for key in _CONFIGS if key in program.meta})
         changes["compile"] = {}
     if not changes:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import copy
-from collections.abc import Sequence
 from typing import Any, TypeVar
 
 from fuzzer.program import ALLOWED_IMPORTS
@@ -29,11 +28,13 @@ class Cleaner(ast.NodeTransformer):
         self.classes = 0  # depth inside class bodies: there ``self`` is somebody else
 
     def clean(self, node: _Node) -> _Node:
-        """A rewritten copy."""
+        """A rewritten copy of an expression or a definition."""
         return ast.fix_missing_locations(self.visit(copy.deepcopy(node)))
 
-    def body(self, nodes: Sequence[ast.stmt]) -> list[ast.stmt]:
-        return [kept for node in nodes if (kept := self.clean(node)) is not None]
+    def statement(self, node: ast.stmt) -> ast.stmt | None:
+        """A rewritten copy; None where nothing of it is left, as of an assertion."""
+        new = self.visit(copy.deepcopy(node))
+        return ast.fix_missing_locations(new) if new is not None else None
 
     def visit_Name(self, node: ast.Name) -> ast.AST:
         node.id = self.names.get(node.id, node.id)
@@ -103,7 +104,7 @@ class Cleaner(ast.NodeTransformer):
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
         node.name = self.names.get(node.name, node.name)
-        node.decorator_list = [item for item in node.decorator_list if self._matters(item)]
+        node.decorator_list = [item for item in node.decorator_list if self.matters(item)]
         registered = any("library" in ast.unparse(item) for item in node.decorator_list)
         if not registered:  # an operator's schema is read from its annotations
             node.returns = None
@@ -114,7 +115,8 @@ class Cleaner(ast.NodeTransformer):
         node.body = node.body or [ast.Pass()]
         return node
 
-    def _matters(self, decorator: ast.expr) -> bool:
+    def matters(self, decorator: ast.expr) -> bool:
+        """Does a decorator change what its function computes?"""
         func = decorator.func if isinstance(decorator, ast.Call) else decorator
         if self.compiler.is_compiler(decorator):
             return False

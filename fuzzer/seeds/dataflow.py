@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Iterable, Sequence
 
-from fuzzer.seeds.clean import is_check
+from fuzzer.seeds.clean import Cleaner, is_check
 from fuzzer.seeds.names import PLAIN_CALLS, dotted, last_part
 from fuzzer.seeds.source import SourceFile, bound_names, read_names
 from fuzzer.seeds.straighten import Line
@@ -17,11 +17,13 @@ _REGISTERING = re.compile(r"^\w+\.(register_\w+|impl|py_impl)\b")
 class Flow:
     """Data flow over the straight line of one test. Lines are named by their index."""
 
-    def __init__(self, source: SourceFile, lines: Sequence[Line]) -> None:
+    def __init__(self, source: SourceFile, lines: Sequence[Line], cleaner: Cleaner) -> None:
         self.source = source
         self.lines = lines
         self.binds = [frozenset(bound_names(line.node)) for line in lines]
-        self.reads = [frozenset(read_names(line.node)) for line in lines]
+        # of the cleaned line: what only a compile decorator or an assertion reads is not needed
+        cleaned = [cleaner.statement(line.node) for line in lines]
+        self.reads = [frozenset(read_names(node)) if node is not None else frozenset[str]() for node in cleaned]
         self.changes = [frozenset(_changed(line.node)) for line in lines]
         self.local_classes = {line.node.name: line.node for line in lines if isinstance(line.node, ast.ClassDef)}
 

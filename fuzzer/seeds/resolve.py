@@ -107,7 +107,7 @@ class Resolver:
     def _define(self, name: str, node: ast.stmt, prelude: Prelude) -> None:
         if any(other in ("fn", "META", "build_inputs") for other in bound_names(node)) and not self.cleaner.names:
             raise CannotImport("a helper has a name of the contract", name)
-        cleaned = self.cleaner.clean(node)
+        cleaned = self.cleaner.statement(node)
         if cleaned is None:
             raise CannotImport("a name that the file does not explain", name)
         if isinstance(cleaned, ast.FunctionDef):

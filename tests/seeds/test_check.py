@@ -51,6 +51,8 @@ def test_options_that_the_target_lacks_are_given_up() -> None:
     fault = Fault("builtins.AttributeError", "torch._inductor.config.unheard_of does not exist")
     mended = repaired(program('{"inductor_config": {"unheard_of": 1}}'), seen(("eager", None), ("compile", fault)))
     assert mended is not None and not mended.meta.get("inductor_config")
+    broken = "AttributeError: torch._dynamo.config.gone does not exist"
+    assert repaired(program('{"dynamo_config": {"gone": 1}}'), seen(("eager", None)), broken) is not None
     other = Fault("torch._inductor.exc.InductorError", "assertion failed")
     assert repaired(program('{"inductor_config": {"a": 1}}'), seen(("compile", other))) is None
 
