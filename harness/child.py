@@ -41,6 +41,7 @@ class ExecChild:
         self.toolchain = toolchain
         self.program: Program
         self.current = "build"
+        self.second_result: Result | None = None  # of eager on the second inputs
         self.index_sources: dict[str, observe.IndexSource] = {}
 
     # -- stages ---------------------------------------------------------------------------------------------
@@ -65,6 +66,11 @@ class ExecChild:
         eager = None
         if not self.options.get("skip_eager") and (not only or "eager" in only):
             eager = self.eager(inputs, meta, gradients)
+            # Before anything is compiled: torch.cond and its like ask Dynamo even when they run eagerly.
+            if self.program.has_second and not self.options.get("only_eager"):
+                with contextlib.suppress(StageFailed), self.stage("second_eager"):
+                    inputs = self.program.inputs(second=True)
+                    self.second_result = execution.call(self.program.fn, inputs, meta, gradients)
         if self.options.get("only_eager") or only == {"eager"}:
             return
         with contextlib.suppress(StageFailed):
@@ -147,10 +153,7 @@ class ExecChild:
 
     def second(self, fn: Any, meta: dict[str, Any], gradients: bool) -> None:
         """The same compiled callable on other inputs: guards, recompiles, dynamic shapes."""
-        eager: Result | None = None
-        if not self.options.get("skip_eager"):
-            with contextlib.suppress(StageFailed), self.stage("second_eager"):
-                eager = execution.call(self.program.fn, self.program.inputs(second=True), meta, gradients)
+        eager = self.second_result
         try:
             with self.measuring(), self.stage("second"):
                 result = execution.call(fn, self.program.inputs(second=True), meta, gradients)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,6 +11,7 @@ import torch
 
 _WORST = 4
 _TEXT_CAP = 200
+_ADDRESS = re.compile(r" at 0x[0-9a-f]+")  # two fresh objects of one class are no difference
 
 
 def flatten(path: str, value: Any) -> Iterator[tuple[str, Any]]:
@@ -57,6 +59,8 @@ def compare(path: str, eager: Any, compiled: Any, reference: Any = None) -> dict
     Args:
         reference: the float64 value of the same leaf, or None where there is no reference.
     """
+    if type(eager).__module__ == "numpy" and type(compiled).__module__ == "numpy":
+        eager, compiled, reference = (_from_numpy(value) for value in (eager, compiled, reference))
     if isinstance(eager, float) and isinstance(compiled, float):
         return compare(path, *_as_tensors(eager, compiled, reference))
     left, right = tensor_facts(eager), tensor_facts(compiled)
@@ -79,6 +83,16 @@ def compare(path: str, eager: Any, compiled: Any, reference: Any = None) -> dict
     elif left == right and not leaf["sign_of_zero"]:
         return None
     return leaf
+
+
+def _from_numpy(value: Any) -> Any:
+    """Arrays and numbers of numpy as tensors; where eager has a number, Dynamo may have an array of no dimensions."""
+    if type(value).__module__ != "numpy":
+        return value
+    try:
+        return torch.as_tensor(value)
+    except (TypeError, ValueError, RuntimeError):
+        return value  # strings, objects: compared as what they are
 
 
 def _as_tensors(eager: float, compiled: float, reference: Any) -> tuple[torch.Tensor, torch.Tensor, Any]:
@@ -131,7 +145,7 @@ def _text(value: Any) -> str:
         text = repr(value)
     except Exception as error:  # repr of a stranger's object
         text = f"<{type(value).__name__}: repr failed, {type(error).__name__}>"
-    return text[:_TEXT_CAP]
+    return _ADDRESS.sub("", text)[:_TEXT_CAP]
 
 
 def _comparable(value: torch.Tensor) -> torch.Tensor | None:

@@ -115,3 +115,19 @@ def test_python_numbers_are_compared_as_what_they_came_from() -> None:
     assert compare("out", float("nan"), float("nan")) is None
     double = compare("out", 0.1, 0.1 + 1e-12, 0.1)
     assert double is not None and double["eager"]["dtype"] == "float64" and double["compiled_err"] > 1000
+
+
+def test_arrays_and_numbers_of_numpy_are_compared_as_tensors() -> None:
+    numpy = pytest.importorskip("numpy")
+    single = numpy.sin(numpy.ones(3, dtype=numpy.float32))
+    leaf = compare("out", single, numpy.nextafter(single, numpy.float32(9)), torch.from_numpy(single).double())
+    assert leaf is not None and leaf["eager"]["dtype"] == "float32" and leaf["compiled_err"] < 4
+    assert compare("out", numpy.int64(12), numpy.array(12)) is None
+    assert compare("out", numpy.array(["a"]), numpy.array(["a"])) is None
+
+
+def test_addresses_are_no_difference() -> None:
+    class Box:
+        pass
+
+    assert compare("out", Box(), Box()) is None
