@@ -63,24 +63,32 @@ async def execute(worker: Worker, program: Program, coverage: bool = True) -> tu
     return observation, verdict
 
 
-async def settle_random_path(
+async def settle(
     worker: Worker, program: Program, observation: Observation, verdict: Verdict
 ) -> tuple[Program, Observation, Verdict]:
-    """A fault that showed only with Inductor's own generator: the program that asks for that generator, run anew."""
-    if not verdict.details.get("random_path"):
-        return program, observation, verdict
-    inductor = {**program.meta.get("inductor_config", {}), "fallback_random": False}
-    try:
-        settled = ProgramView.of(program).with_meta(inductor_config=inductor).to_program()
-    except (ViewError, ProgramError):
-        return program, observation, verdict
-    observation, verdict = await execute(worker, settled, coverage=False)
-    return settled, observation, verdict
+    """A suspect that another execution tells better: program, observation and verdict to go on with.
+
+    A fault that showed only with Inductor's own generator: the program that asks for that generator. A hang: the same
+    program with twice the time, and what it shows then.
+    """
+    if verdict.details.get("random_path"):
+        inductor = {**program.meta.get("inductor_config", {}), "fallback_random": False}
+        try:
+            program = ProgramView.of(program).with_meta(inductor_config=inductor).to_program()
+        except (ViewError, ProgramError):
+            return program, observation, verdict
+        observation, verdict = await execute(worker, program, coverage=False)
+    elif verdict.kind is Kind.HANG:
+        limits, plain = _hang_limits(program), {"plain": True}
+        observation = await worker.execute(program, "persists", plain, coverage=False, limits=limits)
+        verdict = judge(observation, program.meta)
+    return program, observation, verdict
 
 
 async def pass_gates(worker: Worker, program: Program, observation: Observation, verdict: Verdict) -> Verdict:
     """The verdict after all gates; each gate's outcome is recorded in it."""
-    variants: dict[str, Observation] = {}
+    # A hang was run again already (see ``settle``): another such run would cost minutes and tell nothing new.
+    variants = {"persists": observation} if observation.variant == "persists" else {}
     limits = _hang_limits(program) if verdict.kind in (Kind.HANG, Kind.SLOW_COMPILE) else None
 
     async def again(gate: Gate) -> Observation:
@@ -157,7 +165,7 @@ def _candidates(observation: Observation, verdict: Verdict, program: Program) ->
 async def examine(worker: Worker, program: Program) -> Examined:
     """Execute, judge, and put a suspect through the gates."""
     observation, first = await execute(worker, program)
-    program, observation, first = await settle_random_path(worker, program, observation, first)
+    program, observation, first = await settle(worker, program, observation, first)
     verdict = await pass_gates(worker, program, observation, first) if first.is_suspect else first
     return Examined(program, observation, first, verdict)
 

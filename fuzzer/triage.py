@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from fuzzer.bisect import first_failing_backend, torch_bisect
-from fuzzer.examine import Confirmation, confirm, pass_gates, settle_random_path
+from fuzzer.examine import Confirmation, confirm, pass_gates, settle
 from fuzzer.finding import Finding, State, essential_facts
 from fuzzer.judge import judge
 from fuzzer.known_issues import KnownIssues
@@ -83,7 +83,7 @@ async def triage(
     runs: int = CONFIRMATIONS,
 ) -> Triaged:
     """Gates, reduction, confirmation, known issues. ``folder`` is scratch for the fresh processes."""
-    program, observation, verdict = await settle_random_path(worker, program, observation, verdict)
+    program, observation, verdict = await settle(worker, program, observation, verdict)
     if not verdict.is_suspect:
         return Triaged("dismissed", verdict)
     judged = await pass_gates(worker, program, observation, verdict)
