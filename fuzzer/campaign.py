@@ -22,6 +22,8 @@ from fuzzer.fleet import Fleet
 from fuzzer.judge import judge
 from fuzzer.knowledge.operators import Operators
 from fuzzer.known_issues import KnownIssues
+from fuzzer.llm.engine import LLMEngine
+from fuzzer.llm.host import CampaignHost
 from fuzzer.loop_state import LoopState, event_coverage
 from fuzzer.observation import Observation
 from fuzzer.policy.corpus import Seed
@@ -80,7 +82,9 @@ class Campaign:
         operators: Operators,
         known_issues: KnownIssues,
         report: Callable[[str, str], None] = lambda kind, text: None,
+        llm: LLMEngine | None = None,
     ) -> None:
+        self.llm = llm
         self.directory = directory
         self.options = options
         self.state = LoopState(operators, FeatureSpace.load(), options.seed)
@@ -135,12 +139,16 @@ class Campaign:
         loops: list[asyncio.Task[None]] = []
         try:
             if await self.fleet.start(self._stop):
+                if self.llm is not None:
+                    self.llm.start(CampaignHost(self))
                 loops = [asyncio.create_task(self._work(worker)) for worker in self.fleet.workers]
                 await self._wait([keeper, *loops], loops)
         finally:
             for task in (keeper, *loops):
                 task.cancel()
             await asyncio.gather(keeper, *loops, return_exceptions=True)
+            if self.llm is not None:
+                await self.llm.stop()
             await self.fleet.kill()
             self._finish()
         return self.stop_reason
@@ -186,6 +194,8 @@ class Campaign:
                 await self.fleet.revive(worker)
             if await self._triage_waiting(worker):
                 continue
+            if self.llm is not None:
+                await self.llm.prepare()
             plan = self._record_plan()
             try:
                 written = await self._write(plan, worker)
@@ -231,23 +241,35 @@ class Campaign:
         """A fork server died, and with it what the plan would have become."""
         if not self.stopping:
             self.note("warning", f"harness error: {why}")
-            outcome = Outcome(plan, Kind.HARNESS_ERROR.value, 0.0, 1.0)
+            outcome = Outcome(plan, Kind.HARNESS_ERROR.value, 0.0, 1.0, tokens=self._told_llm(plan, Kind.HARNESS_ERROR))
             self._append({"t": "unwritten", "outcome": outcome.to_map(), "why": why[:200]})
 
     def _record_plan(self) -> Plan:
-        self.journal.append({"t": "plan"})
-        return self.state.plan()
+        offer = self.llm.offer() if self.llm is not None else None
+        self.journal.append({"t": "plan", "llm": offer} if offer else {"t": "plan"})
+        plan = self.state.plan(offer)
+        if plan.engine == "llm" and self.llm is not None:
+            self.llm.take(plan)
+        return plan
 
     async def _write(self, plan: Plan, worker: Worker) -> Written | None:
         """A program for the plan; None when no engine could make one (recorded, so that its arms learn)."""
         try:
             if plan.engine == "mutate":
                 return self._mutate(plan)
+            if plan.engine == "llm" and self.llm is not None:
+                written = await self.llm.write(plan, worker)
+                self.journal.append({"t": "written", "n": plan.number, "text": written.program.text})
+                return written
             return await self.engine.write(plan, self.state.schedule.choose_operators, worker)
         except (CannotWrite, ProgramError) as error:
-            outcome = Outcome(plan, Kind.INVALID.value, 0.0, 0.1)
+            outcome = Outcome(plan, Kind.INVALID.value, 0.0, 0.1, tokens=self._told_llm(plan, Kind.INVALID))
             self._append({"t": "unwritten", "outcome": outcome.to_map(), "why": str(error)[:200]})
             return None
+
+    def _told_llm(self, plan: Plan, kind: Kind, program: str = "") -> int:
+        """Tokens that the plan's program cost; the language model's engine is told what became of it."""
+        return self.llm.told(plan, kind.value, program) if plan.engine == "llm" and self.llm is not None else 0
 
     def _mutate(self, plan: Plan) -> Written:
         seed = self._program(plan.seed)
@@ -419,6 +441,7 @@ class Campaign:
             program=program.id,
             bucket=signature(verdict, observation).major if verdict.is_suspect else "",
             species=tuple(observation.raw.get("kernels", ()))[:16],
+            tokens=self._told_llm(plan, judged.kind, program.id),
         )
         keep = valid and judged.kind not in (Kind.FLAKY, Kind.HARNESS_ERROR) and self._is_interesting(fresh, keys, news)
         if keep:
@@ -510,7 +533,7 @@ class Campaign:
 
 
 def written_by(plan: Plan) -> str:
-    return f"mutate:{plan.operator}" if plan.engine == "mutate" else plan.engine
+    return f"{plan.engine}:{plan.operator}" if plan.operator else plan.engine
 
 
 def is_valid(observation: Observation) -> bool:

@@ -7,7 +7,7 @@ journal's later records, put through the same code.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,7 +18,7 @@ from fuzzer.knowledge.operators import Operators
 from fuzzer.policy.combinations import Combinations
 from fuzzer.policy.corpus import Corpus, Seed
 from fuzzer.policy.known_coverage import Coverage, KnownCoverage
-from fuzzer.policy.plan import Outcome, Plan
+from fuzzer.policy.plan import Order, Outcome, Plan
 from fuzzer.policy.schedule import Schedule
 
 
@@ -80,15 +80,26 @@ class LoopState:
 
     # -- journal records ------------------------------------------------------------------------------------------
 
-    def plan(self) -> Plan:
-        """Make the next plan (record ``plan``)."""
-        return self.schedule.next(self.corpus)
+    def plan(self, offer: Mapping[str, Any] | None = None) -> Plan:
+        """Make the next plan (record ``plan``). ``offer``: ``{"order": …, "always": bool}``, where the language model
+        has an answer ready."""
+        if offer is None:
+            return self.schedule.next(self.corpus)
+        return self.schedule.next(self.corpus, Order.from_map(offer["order"]), bool(offer["always"]))
+
+    def order(self, arms: Sequence[str]) -> Order:
+        """What the language model should write next (record ``order``)."""
+        return self.schedule.order(self.corpus, arms)
 
     def apply(self, record: Mapping[str, Any]) -> None:
         """Take in one record of the journal. Unknown types are skipped: they are of a newer Eddy."""
         kind = record.get("t")
         if kind == "plan":
-            self.plan()
+            self.plan(record.get("llm"))
+        elif kind == "order":
+            self.order(record["arms"])
+        elif kind == "advice":
+            self.schedule.advise(record["factors"])
         elif kind == "run":
             self._apply_run(record)
         elif kind == "seed":

@@ -58,4 +58,5 @@ def statistics(campaign: Campaign) -> dict[str, Value]:
         "discovery_probability": round(state.schedule.plateau.estimate.probability, 4),
         "target_torch": str(target.get("torch", "")),
         "stop_reason": campaign.stop_reason,
+        **(campaign.llm.statistics() if campaign.llm is not None else {}),
     }

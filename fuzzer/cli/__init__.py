@@ -21,6 +21,7 @@ from fuzzer.cli import (
     features,
     fuzz,
     knowledge,
+    llm,
     reduce,
     report,
     repro,
@@ -30,7 +31,7 @@ from fuzzer.cli import (
 )
 from fuzzer.exits import Exit, UserError
 
-VERBS = (fuzz, status, coverage, triage, report, exec_, repro, reduce, check, exam, features, knowledge, seeds)
+VERBS = (fuzz, status, coverage, triage, report, exec_, repro, reduce, check, exam, features, knowledge, seeds, llm)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -16,7 +16,7 @@ from typing import Any
 
 from fuzzer import __version__
 from fuzzer.campaign import Campaign, CampaignOptions
-from fuzzer.cli import common
+from fuzzer.cli import common, llm
 from fuzzer.exits import Exit, UserError
 from fuzzer.knowledge.live import operators_for
 from fuzzer.known_issues import KnownIssues
@@ -42,6 +42,7 @@ def add(parsers: Any) -> None:
     parser.add_argument("--no-clock", action="store_true", help="ignore time in decisions: same seed, same sequence")
     parser.add_argument("--full", action="store_true", help="compile every kernel, with what users compile it with")
     parser.add_argument("--plant", choices=("relu", "log1p"), help="plant a bug in the target's children (self-test)")
+    llm.add_fuzz_options(parser)
     common.add_target_options(parser)
     parser.set_defaults(run=run)
 
@@ -61,7 +62,8 @@ def run(args: argparse.Namespace) -> int:
         directory.start()
         options = _options(directory, args)
         operators = asyncio.run(_interruptible(operators_for(options.targets[0], directory, screen.note)))
-        campaign = Campaign(directory, options, operators, KnownIssues.load(), screen.note)
+        model = llm.engine_of(directory, args, operators, options.targets, options.no_clock, screen.note)
+        campaign = Campaign(directory, options, operators, KnownIssues.load(), screen.note, model)
         if resuming:
             runs = campaign.recover()
             campaign.note("resume", f"{runs} programs, {len(campaign.state.corpus)} seeds")
@@ -87,6 +89,7 @@ def _directory(args: argparse.Namespace) -> tuple[CampaignDirectory, bool]:
         config["full"] = True
     if args.plant:
         config["plant"] = args.plant
+    config |= llm.config_of(args)
     return CampaignDirectory.create(args.dir, config), False
 
 

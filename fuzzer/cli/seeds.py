@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from fuzzer.cli import common
+from fuzzer.cli import common, from_issue
 from fuzzer.exits import Exit, UserError
 from fuzzer.screen import printable
 from fuzzer.seeds.check import Checked, check_all, write_programs
@@ -31,6 +31,7 @@ def add(parsers: Any) -> None:
     _add_import(actions)
     _add_trace(actions)
     _add_list(actions)
+    from_issue.add(actions)
 
 
 def _add_import(actions: Any) -> None:

@@ -51,6 +51,7 @@ def arm_kinds(state: LoopState) -> list[ArmKind]:
     single = [
         ("Engines", "who writes the program", {"": schedule.engines}),
         ("Mutations", "what is done to a seed", {"": schedule.mutations}),
+        ("Prompts", "what the language model is asked for, and in which form", {"": schedule.prompts}),
         ("Dimensions", "which kind of feature is asked for", {"": schedule.vectors.dimensions}),
         ("Features", "credited where realised", {"": schedule.vectors.values}),
         ("Operator families", "credited where used", {"": schedule.families}),

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-ENGINES = ("template", "mutate")
+ENGINES = ("template", "mutate", "llm")
 
 #: The mutation that needs a second seed.
 SPLICE = "splice"
@@ -18,8 +18,8 @@ class Plan:
 
     number: int  # 1, 2, 3 … in the order of decisions
     engine: str  # one of ENGINES
-    operator: str = ""  # name of the mutation; "" for the template engine
-    seed: str = ""  # id of the program to mutate
+    operator: str = ""  # name of the mutation, or arm of the language model ("fresh:steps"); "" for the template engine
+    seed: str = ""  # id of the program to mutate, or that the model was shown
     donor: str = ""  # id of the second program of a splice
     features: tuple[str, ...] = ()  # ids asked for; what is realised is another matter
     families: tuple[str, ...] = ()  # operator families to draw from, the most wanted first
@@ -28,7 +28,8 @@ class Plan:
 
     def __post_init__(self) -> None:
         assert self.engine in ENGINES, self.engine
-        assert bool(self.operator) == bool(self.seed) == (self.engine == "mutate"), self
+        assert bool(self.operator) == (self.engine != "template"), self
+        assert self.engine == "llm" or bool(self.seed) == (self.engine == "mutate"), self
         assert bool(self.donor) == (self.operator == SPLICE), self
 
     def to_map(self) -> dict[str, Any]:
@@ -37,6 +38,33 @@ class Plan:
     @classmethod
     def from_map(cls, data: Mapping[str, Any]) -> Plan:
         """Read a map written by ``to_map``; keys of a newer version are ignored."""
+        return cls(**_known(cls, data, {"features": tuple, "families": tuple}))
+
+
+@dataclass(frozen=True)
+class Order:
+    """What the language model is asked to write; it becomes a plan when a worker takes the answer up."""
+
+    number: int  # 1, 2, 3 … in the order of decisions
+    arm: str  # "family:form", such as "fresh:steps"
+    features: tuple[str, ...] = ()
+    families: tuple[str, ...] = ()
+    seed: str = ""  # id of the program that the model is shown
+    random: int = 0  # seeds what is drawn for the prompt, below 2**62
+
+    @property
+    def family(self) -> str:
+        return self.arm.partition(":")[0]
+
+    @property
+    def form(self) -> str:
+        return self.arm.partition(":")[2]
+
+    def to_map(self) -> dict[str, Any]:
+        return _plain(asdict(self))
+
+    @classmethod
+    def from_map(cls, data: Mapping[str, Any]) -> Order:
         return cls(**_known(cls, data, {"features": tuple, "families": tuple}))
 
 
@@ -54,6 +82,7 @@ class Outcome:
     new_finding: bool = False
     program: str = ""  # id of the program that ran; the neighbourhood of a finding is explored from it
     bucket: str = ""  # major signature of a suspect; "" for none. Crowded buckets are blockers
+    tokens: int = 0  # of the language model, spent on the program
     species: tuple[str, ...] = ()  # always observable keys (kernel classes), for the discovery estimate
 
     def to_map(self) -> dict[str, Any]:

@@ -1,11 +1,13 @@
 """The schedule: what to run next, and what to learn from what ran.
 
-Arms are hierarchical: an engine (template or mutate), then a mutation; dimensions, then their values; operator
-families, then operators. Credit goes to what was *realised* and used, never to what was merely asked for.
+Arms are hierarchical: an engine (template, mutate, llm), then a mutation or a prompt family with its form of output;
+dimensions, then their values; operator families, then operators. Credit goes to what was *realised* and used, never to
+what was merely asked for.
 """
 
 from __future__ import annotations
 
+import math
 import random
 from collections import deque
 from collections.abc import Collection, Mapping, Sequence
@@ -17,7 +19,7 @@ from fuzzer.policy.blockers import Blockers
 from fuzzer.policy.combinations import DOMAIN as PAIRS
 from fuzzer.policy.corpus import Corpus, Seed
 from fuzzer.policy.estimate import Plateau
-from fuzzer.policy.plan import ENGINES, SPLICE, Outcome, Plan
+from fuzzer.policy.plan import ENGINES, SPLICE, Order, Outcome, Plan
 from fuzzer.policy.streams import Streams
 from fuzzer.policy.vector import VectorSampler
 
@@ -32,7 +34,11 @@ _PLATEAU_EXPLORATION = 0.2
 _EXPLOIT_MUTATIONS, _EXPLOIT_TRANSFERS = 5, 3
 _EXPLOIT_QUEUE = 64
 _EXPLOIT_SHARE = 0.5  # of the plans while the queue holds any: neighbourhoods never stop the search at large
-_REVIEW_EVERY = 50  # runs between two looks at blockers
+_REVIEW_EVERY = 50  # runs between two looks at blockers, and between two steps of fading advice
+_ADVICE_FADE = 0.8  # power to which a factor is raised at each step: a factor of 4 is 1.4 after 300 runs
+_ADVICE_GONE = 0.05  # logarithm below which nothing is left of it
+#: Tokens that cost a prompt arm as much as one second: roughly what a small hosted or a local model writes in it.
+_TOKENS_A_SECOND = 200.0
 
 
 class Schedule:
@@ -72,6 +78,8 @@ class Schedule:
         self.learning = not (uniform or open_loop)
         self.engines = ArmSet("engine", ENGINES, learning=self.learning)
         self.mutations = ArmSet("mutation", mutations, learning=self.learning)
+        self.prompts = ArmSet("prompt", learning=self.learning)  # "family:form", added when first used
+        self.advice: dict[str, float] = {}  # arm → what is left of the factor
         self.families = ArmSet("family", families, learning=self.learning)
         self.operators: dict[str, ArmSet] = {}  # family → arms, made at first use
         self._names = {"mutation": tuple(mutations), "family": tuple(families)}  # a resumed set may hold older arms
@@ -82,18 +90,49 @@ class Schedule:
         self.exploit: deque[dict[str, Any]] = deque(maxlen=_EXPLOIT_QUEUE)
         self.number = 0  # plans made
         self.learnt = 0  # outcomes taken in
+        self.orders = 0  # made for the language model
 
     # --- deciding -------------------------------------------------------------------------------------------------
 
-    def next(self, corpus: Corpus) -> Plan:
-        """The next plan. Chooses a seed from the corpus when it mutates, which counts there as chosen."""
+    def next(self, corpus: Corpus, offer: Order | None = None, always: bool = False) -> Plan:
+        """The next plan. Chooses a seed from the corpus when it mutates, which counts there as chosen.
+
+        ``offer``: an order of which the language model's answer lies ready; ``always``: take it up, whatever the arms.
+        """
         self.number += 1
+        if offer is not None and always:
+            return self._answered(offer)
         if self.exploit and self.streams["exploit"].random() < _EXPLOIT_SHARE:
             return self._neighbour(self.exploit.popleft(), corpus)
         engine = "template"
-        if corpus.seeds and self._names["mutation"] and not self.open_loop:
-            engine = self.engines.choose(self.streams["engine"], ENGINES, self.exploration)
+        among = [
+            name
+            for name in ENGINES
+            if name == "template"
+            or (name == "mutate" and corpus.seeds and self._names["mutation"] and not self.open_loop)
+            or (name == "llm" and offer is not None)
+        ]
+        if len(among) > 1:
+            engine = self.engines.choose(self.streams["engine"], among, self.exploration)
+        if engine == "llm" and offer is not None:
+            return self._answered(offer)
         return self._mutation(corpus) if engine == "mutate" else self._template()
+
+    def order(self, corpus: Corpus, arms: Sequence[str]) -> Order:
+        """What the language model should write next, by one of ``arms`` (``fresh:…`` among them)."""
+        among = [arm for arm in arms if corpus.seeds or not arm.startswith("mutate:")]
+        arm = self.prompts.choose(self.streams["llm"], among, self.exploration)
+        features = self.vectors.draw(self.streams["llm"], *_TEMPLATE_FEATURES, self.exploration)
+        families = self.families.choose_many(self.streams["llm"], _FAMILIES[1], self._names["family"])
+        seed = corpus.choose(self.streams["llm"]) if arm.startswith("mutate:") else None
+        number = self.streams["llm"].getrandbits(62)
+        self.orders += 1
+        return Order(self.orders, arm, features, tuple(families), seed.id if seed else "", number)
+
+    def _answered(self, order: Order) -> Plan:
+        """The plan for a ready answer: it has the order's features, families and seed."""
+        target = (self.number - 1) % self.targets
+        return Plan(self.number, "llm", order.arm, order.seed, "", order.features, order.families, target, order.random)
 
     @property
     def exploration(self) -> float | None:
@@ -169,7 +208,9 @@ class Schedule:
             return
         plan, reward, cost = outcome.plan, outcome.reward, outcome.cost
         self.engines.credit(plan.engine, reward, cost)
-        if plan.operator:
+        if plan.engine == "llm":
+            self.prompts.credit(plan.operator, reward, cost + outcome.tokens / _TOKENS_A_SECOND)
+        elif plan.operator:
             self.mutations.credit(plan.operator, reward, cost)
         self.vectors.credit(plan.features, outcome.realised, reward, cost)
         self._credit_operators(outcome)
@@ -181,16 +222,30 @@ class Schedule:
         if self.learnt % _REVIEW_EVERY == 0:
             for bucket, arm, factor in self.blockers.review():
                 self._multiply(arm, f"blocker:{bucket}", factor)
+            self._fade_advice()
         if outcome.new_finding:
             self._push_neighbourhood(outcome)
 
     def advise(self, factors: Mapping[str, float], source: str = "advice") -> list[str]:
-        """Bounded factors (¼ … 4) on arms, from outside. Returns the names that are no arm."""
-        return [arm for arm, factor in factors.items() if not self._multiply(arm, source, factor)]
+        """Bounded factors (¼ … 4) on arms, from outside, which fade. Returns the names that are no arm."""
+        unknown = [arm for arm, factor in factors.items() if not self._multiply(arm, source, factor)]
+        if source == "advice":
+            bounded = {arm: min(max(factor, 0.25), 4.0) for arm, factor in factors.items() if arm not in unknown}
+            self.advice.update(bounded)
+        return unknown
+
+    def _fade_advice(self) -> None:
+        for arm, factor in list(self.advice.items()):
+            factor **= _ADVICE_FADE
+            self.advice[arm] = factor = 1.0 if abs(math.log(factor)) < _ADVICE_GONE else factor
+            self._multiply(arm, "advice", factor)
+            if factor == 1.0:
+                del self.advice[arm]
 
     def _multiply(self, arm: str, source: str, factor: float) -> bool:
         found = False
-        for arms in (self.engines, self.mutations, self.families, self.vectors.dimensions, self.vectors.values):
+        sets = (self.engines, self.mutations, self.prompts, self.families, self.vectors.dimensions, self.vectors.values)
+        for arms in sets:
             if arm in arms:
                 arms.set_multiplier(arm, source, factor)
                 found = True
@@ -251,6 +306,9 @@ class Schedule:
             "open_loop": self.open_loop,
             "number": self.number,
             "learnt": self.learnt,
+            "orders": self.orders,
+            "prompts": self.prompts.to_map(),
+            "advice": dict(self.advice),
             "engines": self.engines.to_map(),
             "mutations": self.mutations.to_map(),
             "families": self.families.to_map(),
@@ -287,6 +345,9 @@ class Schedule:
         schedule.number, schedule.learnt = data["number"], data["learnt"]
         schedule.engines = ArmSet.from_map(data["engines"])
         schedule.mutations = ArmSet.from_map(data["mutations"])
+        if "prompts" in data:  # snapshots of earlier versions have none
+            schedule.orders, schedule.advice = data["orders"], dict(data["advice"])
+            schedule.prompts = ArmSet.from_map(data["prompts"])
         schedule.families = ArmSet.from_map(data["families"])
         for arms, names in ((schedule.mutations, mutations), (schedule.families, families)):
             for name in names:

@@ -1,0 +1,205 @@
+"""Options of ``eddy fuzz`` about the language model; ``eddy llm check`` and ``eddy llm ledger``."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import functools
+import json
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from fuzzer.coverage_report import target_files
+from fuzzer.exits import UserError
+from fuzzer.knowledge.operators import Operators
+from fuzzer.llm.author import Author
+from fuzzer.llm.capability import Level
+from fuzzer.llm.client import Client
+from fuzzer.llm.dry_run import DryRun
+from fuzzer.llm.engine import LLMEngine
+from fuzzer.llm.exchange import Replay
+from fuzzer.llm.ledger import Ledger
+from fuzzer.llm.model import Asker, Model, NoAnswer
+from fuzzer.llm.prompts import FORMS
+from fuzzer.llm.question import Question
+from fuzzer.llm.settings import KEY_VARIABLE, LANGUAGES, Budget, Price, Redactor, Settings, key_of
+from fuzzer.store.directory import CampaignDirectory
+from fuzzer.worker import Target
+
+ENGINES = ("template", "llm", "mixed")
+Note = Callable[[str, str], None]
+
+
+def add_fuzz_options(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("language model")
+    group.add_argument("--engine", choices=ENGINES, help="who writes programs (default: template, with mutations)")
+    add_endpoint_options(group)
+    group.add_argument("--llm-replay", metavar="DIR", help="take answers from the log of campaign DIR, ask nobody")
+    group.add_argument("--llm-dry-run", action="store_true", help="write what would be sent to llm/would-send.jsonl")
+
+
+def add_endpoint_options(group: Any) -> None:
+    """Endpoint, model, budget, price, language."""
+    group.add_argument("--llm-endpoint", metavar="URL", help=f"OpenAI-compatible; the key comes from ${KEY_VARIABLE}")
+    group.add_argument("--llm-model", metavar="NAME", help="model to ask")
+    group.add_argument("--llm-budget", metavar="N", help="200k or 2M,100k/h tokens; 5usd or $5,$1/h money (default: 0)")
+    group.add_argument("--llm-price", metavar="IN,OUT", help="money per million tokens, for budgets in money")
+    group.add_argument("--llm-language", choices=LANGUAGES, help="of worded output (default: en)")
+
+
+def settings_of(args: argparse.Namespace, stored: Mapping[str, Any] | None = None) -> Settings:
+    """What was stored, with what is given now on top. Raises ``UserError``."""
+    settings = Settings.from_map(stored or {})
+    changes: dict[str, Any] = {
+        "endpoint": args.llm_endpoint,
+        "model": args.llm_model,
+        "budget": Budget.parse(args.llm_budget) if args.llm_budget else None,
+        "price": Price.parse(args.llm_price) if args.llm_price else None,
+        "language": args.llm_language,
+    }
+    return replace(settings, **{name: value for name, value in changes.items() if value is not None})
+
+
+def config_of(args: argparse.Namespace) -> dict[str, Any]:
+    """Entries for ``campaign.toml`` of a new campaign. Raises ``UserError`` for what cannot work."""
+    engine = args.engine or "template"
+    if engine == "template":
+        given = [name for name in ("endpoint", "model", "budget", "replay") if getattr(args, f"llm_{name}")]
+        if given:
+            raise UserError(f"--llm-{given[0]} is for --engine llm or mixed; add one of them")
+        return {}
+    settings = settings_of(args)
+    _check(settings, args)
+    return {"engine": engine, "llm": settings.to_map()}
+
+
+def _check(settings: Settings, args: argparse.Namespace) -> None:
+    if args.llm_replay:
+        Replay(Path(args.llm_replay))
+    elif not settings.endpoint or not settings.model:
+        raise UserError("a language model needs --llm-endpoint URL and --llm-model NAME (or --llm-replay DIR)")
+    elif settings.budget.nothing and not args.llm_dry_run:
+        raise UserError("nothing is asked without a budget: --llm-budget 200k (tokens) or 5usd with --llm-price IN,OUT")
+
+
+def engine_of(
+    directory: CampaignDirectory,
+    args: argparse.Namespace,
+    operators: Operators,
+    targets: tuple[Target, ...],
+    no_clock: bool,
+    note: Note,
+) -> LLMEngine | None:
+    """The engine that the directory and the options ask for; None for ``template``."""
+    chosen = args.engine or str(directory.config.get("engine", "template"))
+    if chosen == "template":
+        return None
+    settings = settings_of(args, directory.config.get("llm", {}))
+    _check(settings, args)
+    replay = Replay(Path(args.llm_replay)) if args.llm_replay else None
+    if replay is not None and not args.llm_model:
+        settings = replace(settings, model=replay.model)
+    model = _model(settings, directory.llm, replay, args.llm_dry_run, note)
+    author = Author(settings, FORMS, functools.partial(_lowerings, targets[0]))
+    return LLMEngine(model, author, operators, directory.llm, always=chosen == "llm", in_turn=no_clock)
+
+
+def model_of(settings: Settings, note: Note) -> Model:
+    """A model without a campaign: nothing is kept. Raises ``UserError`` where endpoint or model is not named."""
+    if not settings.endpoint or not settings.model:
+        raise UserError("name the endpoint and the model: --llm-endpoint URL --llm-model NAME")
+    return _model(settings, None, None, False, note)
+
+
+def _model(settings: Settings, folder: Path | None, replay: Replay | None, dry: bool, note: Note) -> Model:
+    key = key_of(settings.endpoint) if settings.endpoint else ""
+    client: Asker | None = None
+    if dry and folder is not None:
+        client = DryRun(settings, folder)
+        settings = replace(settings, budget=Budget(tokens=float("inf")))
+    elif replay is None:
+        client = Client(settings, key)
+    ledger = Ledger(settings.budget, settings.price, folder / "ledger.jsonl" if folder and not dry else None)
+    model = Model(settings, folder, client, ledger, Redactor(key), replay, note=note)
+    if dry:
+        model.level = Level.JSON_SCHEMA  # what a server would be asked first
+    return model
+
+
+@functools.lru_cache(maxsize=1)
+def _lowerings(target: Target) -> str:
+    """The text of the target's own lowerings; "" where it has none to read."""
+    if target.fake:
+        return ""
+    try:
+        return target_files.find(target.python).source("torch/_inductor/lowering.py").read_text("utf-8")
+    except (UserError, OSError, UnicodeDecodeError):
+        return ""
+
+
+# -- eddy llm ---------------------------------------------------------------------------------------------------------
+
+
+def add(parsers: Any) -> None:
+    parser = parsers.add_parser("llm", help="language models: try an endpoint, see what was spent")
+    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
+    check = actions.add_parser("check", help="what an endpoint can do, with one sample call")
+    add_endpoint_options(check)
+    check.add_argument("--json", action="store_true", help="machine-readable output on standard output")
+    check.set_defaults(run=run_check)
+    ledger = actions.add_parser("ledger", help="tokens and money that campaign DIR spent, by prompt family")
+    ledger.add_argument("dir", metavar="DIR")
+    ledger.add_argument("--json", action="store_true", help="machine-readable output on standard output")
+    ledger.set_defaults(run=run_ledger)
+
+
+def run_check(args: argparse.Namespace) -> int:
+    """Some five short requests, held to 20,000 tokens unless a budget says otherwise."""
+    settings = settings_of(args)
+    if settings.budget.nothing:
+        settings = replace(settings, budget=Budget(tokens=20_000))
+    model = model_of(settings, lambda kind, text: print(f"{kind}: {text}", file=sys.stderr))
+    result = asyncio.run(_checked(model))
+    if args.json:
+        print(json.dumps(result))
+    else:
+        for name, value in result.items():
+            print(f"{name:16} {value}")
+    return 0 if result["ok"] else 2
+
+
+async def _checked(model: Model) -> dict[str, Any]:
+    result: dict[str, Any] = {"ok": False, "endpoint": model.settings.endpoint, "model": model.settings.model}
+    try:
+        result["structured"] = (await model.capability()).name.lower()
+        answer = await model.ask(Question("check", "You answer briefly.", "Name one PyTorch operator.", None, 60))
+        total = model.ledger.total
+        result |= {"ok": True, "answer": answer.text[:120], "seconds": answer.seconds, "tokens": total.tokens}
+        typical = model.settings.price.of(model.settings.context_tokens, model.settings.answer_tokens / 2)
+        result |= {"money": round(total.money, 6), "typical_call_money": round(typical, 6)}
+    except NoAnswer as none:
+        result["error"] = str(none)
+    finally:
+        await model.close()
+    return result
+
+
+def run_ledger(args: argparse.Namespace) -> int:
+    directory = CampaignDirectory.open(args.dir)
+    settings = Settings.from_map(directory.config.get("llm", {}))
+    ledger = Ledger.read(settings.price, directory.llm / "ledger.jsonl")
+    rows = {family: {**vars(spent), "tokens": spent.tokens} for family, spent in sorted(ledger.families.items())}
+    rows["total"] = {**vars(ledger.total), "tokens": ledger.total.tokens}
+    if args.json:
+        print(json.dumps(rows))
+        return 0
+    print(f"{'family':24} {'requests':>9} {'failures':>9} {'tokens in':>10} {'out':>9} {'money':>9}")
+    for family, row in rows.items():
+        print(
+            f"{family:24} {row['requests']:9} {row['failures']:9} {row['tokens_in']:10} {row['tokens_out']:9} "
+            f"{row['money']:9.4f}"
+        )
+    return 0
