@@ -3,7 +3,7 @@
     PYTHON_WITH_NNSMITH benchmarks/peer_nnsmith.py --seconds 1200 --root FOLDER
 
 The interpreter needs ``nnsmith[torch]==0.1.0`` of PyPI and the torch under test; that release knows no torch.compile,
-so a backend for it is given here. Prints one line of JSON. Native functions and lines of the compiler are counted beyond
+so a backend for it is given here. Prints one line of JSON. Native functions and lines of the compiler count beyond
 what importing and one trivial program reach, as a campaign of Eddy counts them. NNSmith tries every operator with every
 dtype before its first run and remembers the answer; that time is not counted.
 """
@@ -74,8 +74,7 @@ def main() -> None:
                 with torch.no_grad():
                     outputs = compiled(*(torch.from_numpy(value) for value in inputs.values()))
                 return {
-                    name: value.detach().resolve_conj().numpy()
-                    for name, value in zip(net.output_like.keys(), outputs)
+                    name: value.detach().resolve_conj().numpy() for name, value in zip(net.output_like.keys(), outputs)
                 }
 
             return run
