@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -31,6 +31,7 @@ from fuzzer.policy.known_coverage import Coverage, count
 from fuzzer.policy.plan import Outcome, Plan
 from fuzzer.policy.reward import reward
 from fuzzer.program import Program, ProgramError
+from fuzzer.seeds.given import seeds_of
 from fuzzer.signature import signature
 from fuzzer.statistics import statistics
 from fuzzer.store.corpus_files import CorpusFiles
@@ -491,6 +492,15 @@ class Campaign:
     def _store_seed(self, program: Program, realised: frozenset[str]) -> None:
         seed = {"text": program.text, "meta": program.meta, "features": sorted(realised)}
         self.corpus_files.add({**seed, "parents": list(program.meta.get("parents", []))})
+
+    def give(self, programs: Sequence[Program]) -> int:
+        """Add programs from outside to the corpus, before the campaign runs. Returns how many it did not have."""
+        before = len(self.state.corpus)
+        for program, seed in seeds_of(programs):
+            if seed.id not in self.state.corpus:
+                self._store_seed(program, seed.features)
+                self._append({"t": "seed", "seed": seed.to_map()})
+        return len(self.state.corpus) - before
 
     def _append(self, record: dict[str, Any]) -> None:
         self.journal.append(record)

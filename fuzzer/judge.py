@@ -55,7 +55,7 @@ _DEBATABLE_REFUSALS = (
         "writes where elements overlap",
         re.compile(r"more than one element of the written-to tensor refers to a single memory location"),
     ),
-    ("a limit that the compiler names itself", re.compile(r"\bdoes not yet (?:handle|support)\b")),
+    ("a limit that the compiler names itself", re.compile(r"\bdoes not (?:yet )?(?:handle|support)\b")),
 )
 
 #: Documented limits of torch.compile: refusing them is no fault of the compiler.

@@ -230,3 +230,14 @@ def test_toolchains_that_disagree_are_told(tmp_path: Path) -> None:
     full = campaign(tmp_path / "full", [planted("wrong_value", audited[0], variants=["plain"])], max_execs=1, full=True)
     run(full)
     assert full.state.counters.audits == 0
+
+
+def test_given_programs_are_seeds(tmp_path: Path) -> None:
+    given = [planted("pass", n) for n in range(3)]
+    made = campaign(tmp_path / "c", max_execs=30)
+    assert made.give([*given, given[0]]) == 3
+    assert run(made) == "max-execs"
+    assert any(record["t"] == "run" and record["outcome"]["plan"].get("seed") for record in records(tmp_path / "c"))
+    resumed = campaign(tmp_path / "c", resume=True, max_execs=1)
+    assert all(program.id in resumed.state.corpus for program in given) and resumed.give(given) == 0
+    resumed.journal.close()

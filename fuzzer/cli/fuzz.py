@@ -21,6 +21,7 @@ from fuzzer.exits import Exit, UserError
 from fuzzer.knowledge.live import operators_for
 from fuzzer.known_issues import KnownIssues
 from fuzzer.screen import Screen, plain_line
+from fuzzer.seeds.given import read_programs
 from fuzzer.store.directory import CampaignDirectory
 from fuzzer.store.stats import read_status
 
@@ -40,6 +41,7 @@ def add(parsers: Any) -> None:
     parser.add_argument("--workers", type=int, metavar="N", help="fork servers (default: one a core, at most 8)")
     parser.add_argument("--seed", type=int, metavar="N", help="random seed (default: drawn, and written down)")
     parser.add_argument("--no-clock", action="store_true", help="ignore time in decisions: same seed, same sequence")
+    parser.add_argument("--seeds", metavar="PATH", help="programs (a file or a folder) to start from")
     parser.add_argument("--full", action="store_true", help="compile every kernel, with what users compile it with")
     parser.add_argument("--plant", choices=("relu", "log1p"), help="plant a bug in the target's children (self-test)")
     llm.add_fuzz_options(parser)
@@ -53,10 +55,13 @@ def run(args: argparse.Namespace) -> int:
     chosen = common.targets(args)
     if not all(target.fake for target in chosen):
         common.require_compiler()
+    given, skipped = read_programs(Path(args.seeds)) if args.seeds else ([], [])
     directory, resuming = _directory(args)
     with directory.lock():
         args.log_folder = directory.path  # where the trace of an internal error goes
         screen = Screen(quiet=args.json)
+        for line in skipped:
+            screen.note("warning", line)
         if directory.stop_requested():
             screen.note("warning", "removed a STOP file left from earlier; make it again to stop this run")
         directory.start()
@@ -67,6 +72,8 @@ def run(args: argparse.Namespace) -> int:
         if resuming:
             runs = campaign.recover()
             campaign.note("resume", f"{runs} programs, {len(campaign.state.corpus)} seeds")
+        if given:
+            campaign.note("seeds", f"{campaign.give(given)} new seeds from {args.seeds}")
         reason = asyncio.run(_drive(campaign, screen))
     _say_end(campaign, reason, args.json)
     return _exit_code(reason)
