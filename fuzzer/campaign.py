@@ -14,10 +14,8 @@ from fuzzer.engines.mutate import MutationContext, mutate
 from fuzzer.engines.template import CannotWrite, TemplateEngine, Written
 from fuzzer.engines.view import ProgramView, ViewError
 from fuzzer.examine import execute
-from fuzzer.exits import UserError
 from fuzzer.features.detect import detect
 from fuzzer.features.space import FeatureSpace
-from fuzzer.finding import Finding
 from fuzzer.fleet import Fleet
 from fuzzer.judge import judge
 from fuzzer.knowledge.operators import Operators
@@ -39,7 +37,8 @@ from fuzzer.store.directory import CampaignDirectory
 from fuzzer.store.findings import FindingStore
 from fuzzer.store.journal import Journal, Snapshot
 from fuzzer.store.stats import Events, StatsFiles
-from fuzzer.triage import Origin, Triaged, triage
+from fuzzer.suspects import Suspects
+from fuzzer.triage import Triaged
 from fuzzer.verdict import Kind, Verdict
 from fuzzer.worker import Target, TargetRefused, Worker, WorkerLost, WorkerOptions
 
@@ -48,9 +47,6 @@ _SNAPSHOT_SHARE = 0.02  # of wall time at most, however large the corpus: a snap
 _STATS_SECONDS = 5.0
 #: One program in so many runs a second time with the plain toolchain (see harness.toolchain).
 _AUDIT_EVERY = 50
-_TRIAGE_SHARE = 0.4  # of all working time; suspects beyond wait, so that a flood of them cannot starve fuzzing
-_TRIAGE_START = 120.0  # seconds of every worker that count as worked from the start, so that the first need not wait
-_TRIAGE_PROGRAMS = 10.0  # without the clock a triage counts as so many programs
 _DRAIN_SECONDS = 6.0
 
 
@@ -107,7 +103,7 @@ class Campaign:
         self.started = time.monotonic()
         self.runs_before = 0
         self._stop = asyncio.Event()
-        self._triaging: set[str] = set()
+        self.suspects = Suspects(self)
         self._last_snapshot = self._snapshot_cost = 0.0
 
     # -- life -----------------------------------------------------------------------------------------------------
@@ -193,7 +189,7 @@ class Campaign:
             await self._wait_for_disk()
             if not worker.alive:
                 await self.fleet.revive(worker)
-            if await self._triage_waiting(worker):
+            if await self.suspects.triage_waiting(worker):
                 continue
             if self.llm is not None:
                 await self.llm.prepare()
@@ -207,7 +203,7 @@ class Campaign:
                 observation, verdict, audit = await self._audited(worker, written.program, observation, verdict)
                 if self.stopping:
                     return
-                triaged = await self._consider(worker, plan, written, observation, verdict)
+                triaged = await self.suspects.consider(worker, plan, written, observation, verdict)
             except (WorkerLost, TargetRefused) as error:
                 self._record_lost(plan, str(error))
                 continue
@@ -243,7 +239,7 @@ class Campaign:
         if not self.stopping:
             self.note("warning", f"harness error: {why}")
             outcome = Outcome(plan, Kind.HARNESS_ERROR.value, 0.0, 1.0, tokens=self._told_llm(plan, Kind.HARNESS_ERROR))
-            self._append({"t": "unwritten", "outcome": outcome.to_map(), "why": why[:200]})
+            self.append({"t": "unwritten", "outcome": outcome.to_map(), "why": why[:200]})
 
     def _record_plan(self) -> Plan:
         offer = self.llm.offer() if self.llm is not None else None
@@ -265,7 +261,7 @@ class Campaign:
             return await self.engine.write(plan, self.state.schedule.choose_operators, worker)
         except (CannotWrite, ProgramError) as error:
             outcome = Outcome(plan, Kind.INVALID.value, 0.0, 0.1, tokens=self._told_llm(plan, Kind.INVALID))
-            self._append({"t": "unwritten", "outcome": outcome.to_map(), "why": str(error)[:200]})
+            self.append({"t": "unwritten", "outcome": outcome.to_map(), "why": str(error)[:200]})
             return None
 
     def _told_llm(self, plan: Plan, kind: Kind, program: str = "") -> int:
@@ -273,18 +269,18 @@ class Campaign:
         return self.llm.told(plan, kind.value, program) if plan.engine == "llm" and self.llm is not None else 0
 
     def _mutate(self, plan: Plan) -> Written:
-        seed = self._program(plan.seed)
+        seed = self.program(plan.seed)
         donor = None
         if plan.donor:
             with contextlib.suppress(ViewError):
-                donor = ProgramView.of(self._program(plan.donor))
+                donor = ProgramView.of(self.program(plan.donor))
         context = MutationContext(random.Random(plan.random), self.state.operators, donor, plan.features)
         child = mutate(seed, plan.operator, context)
         if child is None:
             raise CannotWrite(f"{plan.operator} does not apply to {plan.seed}")
         return Written(child, ())
 
-    def _program(self, seed_id: str) -> Program:
+    def program(self, seed_id: str) -> Program:
         stored = self.corpus_files.read(seed_id)
         if stored is None:
             raise CannotWrite(f"seed {seed_id} is not on disk")
@@ -298,112 +294,6 @@ class Campaign:
                 said = True
             with contextlib.suppress(asyncio.TimeoutError):
                 await asyncio.wait_for(self._stop.wait(), 5.0)
-
-    # -- suspects ---------------------------------------------------------------------------------------------------
-
-    async def _consider(
-        self, worker: Worker, plan: Plan, written: Written, observation: Observation, verdict: Verdict
-    ) -> Triaged | None:
-        """Triage a suspect of a bucket not seen before; None where there is nothing to triage (or no time)."""
-        if not verdict.is_suspect:
-            return None
-        major = signature(verdict, observation).major
-        bucket = self.state.buckets.get(major)
-        if bucket is not None and (bucket.state != "new" or major in self._triaging):
-            self._append({"t": "bucket", "major": major, "at": self.elapsed})
-            if bucket.finding and self.directory.disk_state() == "ok":
-                with contextlib.suppress(UserError):
-                    self.findings.add_duplicate(bucket.finding, written.program.text)
-            return None
-        if not self._may_triage():
-            self.corpus_files.add({"text": written.program.text, "meta": written.program.meta, "parents": []})
-            self._append({"t": "bucket", "major": major, "program": written.program.id, "at": self.elapsed})
-            return None
-        parents = (plan.seed, plan.donor) if plan.seed else ()
-        origin = Origin(plan.number, self.elapsed, written_by(plan), parents)
-        return await self._triage(worker, written.program, observation, verdict, major, origin)
-
-    async def _triage_waiting(self, worker: Worker) -> bool:
-        """Triage one suspect that had to wait, when there is time for it; says whether it did."""
-        waiting = [item for item in self.state.waiting() if item[0] not in self._triaging]
-        if not waiting or not self._may_triage():
-            return False
-        major, program_id = waiting[0]
-        self._triaging.add(major)
-        try:
-            program = self._program(program_id)
-            observation, verdict = await execute(worker, program, coverage=False)
-            if verdict.is_suspect:
-                origin = Origin(seconds=self.elapsed)
-                await self._triage(worker, program, observation, verdict, major, origin, count=0)
-            elif not self.stopping:
-                self._append({"t": "bucket", "major": major, "state": "dismissed", "count": 0, "at": self.elapsed})
-        except (CannotWrite, ProgramError):
-            self._append({"t": "bucket", "major": major, "state": "dismissed", "count": 0, "at": self.elapsed})
-        except (WorkerLost, TargetRefused) as error:
-            self.note("warning", f"harness error: {error}")
-        finally:
-            self._triaging.discard(major)
-        return True
-
-    def _may_triage(self) -> bool:
-        counters, count = self.state.counters, len(self.fleet.workers)
-        working = self.elapsed * count
-        if self.options.no_clock:
-            working = counters.runs + counters.triage_seconds
-        return counters.triage_seconds <= _TRIAGE_SHARE * max(working, _TRIAGE_START * count)
-
-    async def _triage(
-        self,
-        worker: Worker,
-        program: Program,
-        observation: Observation,
-        verdict: Verdict,
-        major: str,
-        origin: Origin,
-        count: int = 1,
-    ) -> Triaged | None:
-        """``count``: how often the bucket is met by this; 0 for a suspect that was counted when it began to wait."""
-        started = time.monotonic()
-        self._triaging.add(major)
-        folder = worker.folder / "confirm"
-        try:
-            triaged = await triage(
-                worker, program, observation, verdict, folder, self.known_issues, origin, self.options.confirmations
-            )
-        finally:
-            self._triaging.discard(major)
-        if self.stopping:
-            return None  # processes may have been killed under us: what shows now is no evidence
-        spent = _TRIAGE_PROGRAMS if self.options.no_clock else time.monotonic() - started
-        record: dict[str, Any] = {"t": "bucket", "major": major, "state": triaged.state, "at": self.elapsed}
-        record |= {"triage": spent, "count": count}
-        if triaged.finding is not None:
-            record["finding"] = triaged.finding.signature.major
-            record["new"] = self._keep(triaged.finding, triaged)
-        self._append(record)
-        self._take_slips(triaged)
-        return triaged if record.get("new") or triaged.state == "dismissed" else None
-
-    def _take_slips(self, triaged: Triaged) -> None:
-        """Other faults that reduction met become suspects that wait for their turn."""
-        for slip in triaged.slips:
-            if slip.signature.major not in self.state.buckets and not self.stopping:
-                self.corpus_files.add({"text": slip.program.text, "meta": slip.program.meta, "parents": []})
-                waiting = {"major": slip.signature.major, "program": slip.program.id, "at": self.elapsed}
-                self._append({"t": "bucket", **waiting})
-
-    def _keep(self, finding: Finding, triaged: Triaged) -> bool:
-        """Store a finding; False when one of its major signature is there already."""
-        if self.findings.get(finding.signature.major) is not None:
-            self.findings.add_duplicate(finding.signature.major, finding.text)
-            return False
-        folder = self.findings.save(finding, triaged.logs)
-        what = triaged.state if triaged.state != "confirmed" else "FOUND"
-        self.note("finding", f"{what}: {finding.kind.value} — {finding.reason[:120]} → {folder.name}")
-        if self.options.exit_on_finding and triaged.state == "confirmed":
-            self.stop("finding")
-        return True
 
     # -- learning ---------------------------------------------------------------------------------------------------
 
@@ -447,7 +337,7 @@ class Campaign:
         keep = valid and judged.kind not in (Kind.FLAKY, Kind.HARNESS_ERROR) and self._is_interesting(fresh, keys, news)
         if keep:
             self._store_seed(program, realised)
-        self._append(
+        self.append(
             {
                 "t": "run",
                 "n": plan.number,
@@ -467,7 +357,7 @@ class Campaign:
             seed = Seed(
                 id=program.id,
                 parents=tuple(name for name in (plan.seed, plan.donor) if name),
-                engine=written_by(plan),
+                engine=plan.writer,
                 features=realised,
                 operators=written.operators,
                 keys=tuple(keys + new_pairs),
@@ -475,7 +365,7 @@ class Campaign:
                 seconds=1.0 if self.options.no_clock else observation.seconds,
                 added=plan.number,
             )
-            self._append({"t": "seed", "seed": seed.to_map()})
+            self.append({"t": "seed", "seed": seed.to_map()})
         if verdict.kind is Kind.HARNESS_ERROR:
             self.note("warning", f"harness error: {verdict.reason[:160]}")
         limit = self.options.max_execs
@@ -499,10 +389,10 @@ class Campaign:
         for program, seed in seeds_of(programs):
             if seed.id not in self.state.corpus:
                 self._store_seed(program, seed.features)
-                self._append({"t": "seed", "seed": seed.to_map()})
+                self.append({"t": "seed", "seed": seed.to_map()})
         return len(self.state.corpus) - before
 
-    def _append(self, record: dict[str, Any]) -> None:
+    def append(self, record: dict[str, Any]) -> None:
         self.journal.append(record)
         self.state.apply(record)
 
@@ -540,10 +430,6 @@ class Campaign:
         """One line for the screen and the event log."""
         self.events.append(time.time(), kind, text)
         self.report(kind, text)
-
-
-def written_by(plan: Plan) -> str:
-    return f"{plan.engine}:{plan.operator}" if plan.operator else plan.engine
 
 
 def is_valid(observation: Observation) -> bool:

@@ -135,7 +135,7 @@ def test_a_stop_during_triage_keeps_nothing_of_it(tmp_path: Path) -> None:
 
     async def stopped_in_triage() -> str:
         running = asyncio.create_task(made.run())
-        while not made._triaging:
+        while not made.suspects.triaging:
             await asyncio.sleep(0.005)
         made.stop("enough")
         return await running

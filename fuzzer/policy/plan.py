@@ -32,6 +32,11 @@ class Plan:
         assert self.engine == "llm" or bool(self.seed) == (self.engine == "mutate"), self
         assert bool(self.donor) == (self.operator == SPLICE), self
 
+    @property
+    def writer(self) -> str:
+        """Who writes the program, as findings and seeds name it: ``template``, ``mutate:insert_view``, …"""
+        return f"{self.engine}:{self.operator}" if self.operator else self.engine
+
     def to_map(self) -> dict[str, Any]:
         return _plain(asdict(self))
 

@@ -1,0 +1,156 @@
+"""Suspects of a running campaign: which are triaged now, which wait, and what is kept of them."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from typing import TYPE_CHECKING, Any
+
+from fuzzer.engines.template import CannotWrite, Written
+from fuzzer.examine import execute
+from fuzzer.exits import UserError
+from fuzzer.finding import Finding
+from fuzzer.observation import Observation
+from fuzzer.policy.plan import Plan
+from fuzzer.program import Program, ProgramError
+from fuzzer.signature import signature
+from fuzzer.triage import Origin, Triaged, triage
+from fuzzer.verdict import Verdict
+from fuzzer.worker import TargetRefused, Worker, WorkerLost
+
+if TYPE_CHECKING:
+    from fuzzer.campaign import Campaign
+
+#: Of all working time; suspects beyond wait, so that a flood of them cannot starve fuzzing.
+_TRIAGE_SHARE = 0.4
+#: Seconds of every worker that count as worked from the start, so that the first need not wait.
+_TRIAGE_START = 120.0
+_TRIAGE_PROGRAMS = 10.0  # without the clock a triage counts as so many programs
+
+
+class Suspects:
+    """Turns suspects into findings. Of a bucket one suspect is triaged, the others are counted."""
+
+    def __init__(self, campaign: Campaign) -> None:
+        self.campaign = campaign
+        self.triaging: set[str] = set()  # major signatures that some worker is busy with
+
+    async def consider(
+        self, worker: Worker, plan: Plan, written: Written, observation: Observation, verdict: Verdict
+    ) -> Triaged | None:
+        """Triage a suspect of a bucket not seen before; None where there is nothing to triage (or no time)."""
+        if not verdict.is_suspect:
+            return None
+        major = signature(verdict, observation).major
+        bucket = self.campaign.state.buckets.get(major)
+        if bucket is not None and (bucket.state != "new" or major in self.triaging):
+            self.campaign.append({"t": "bucket", "major": major, "at": self.campaign.elapsed})
+            if bucket.finding and self.campaign.directory.disk_state() == "ok":
+                with contextlib.suppress(UserError):
+                    self.campaign.findings.add_duplicate(bucket.finding, written.program.text)
+            return None
+        if not self._may_triage():
+            self._keep_program(written.program)
+            self.campaign.append(
+                {"t": "bucket", "major": major, "program": written.program.id, "at": self.campaign.elapsed}
+            )
+            return None
+        parents = (plan.seed, plan.donor) if plan.seed else ()
+        origin = Origin(plan.number, self.campaign.elapsed, plan.writer, parents)
+        return await self._triage(worker, written.program, observation, verdict, major, origin)
+
+    async def triage_waiting(self, worker: Worker) -> bool:
+        """Triage one suspect that had to wait, when there is time for it; says whether it did."""
+        waiting = [item for item in self.campaign.state.waiting() if item[0] not in self.triaging]
+        if not waiting or not self._may_triage():
+            return False
+        major, program_id = waiting[0]
+        self.triaging.add(major)
+        try:
+            program = self.campaign.program(program_id)
+            observation, verdict = await execute(worker, program, coverage=False)
+            if verdict.is_suspect:
+                origin = Origin(seconds=self.campaign.elapsed)
+                await self._triage(worker, program, observation, verdict, major, origin, count=0)
+            elif not self.campaign.stopping:
+                self._dismiss(major)
+        except (CannotWrite, ProgramError):
+            self._dismiss(major)
+        except (WorkerLost, TargetRefused) as error:
+            self.campaign.note("warning", f"harness error: {error}")
+        finally:
+            self.triaging.discard(major)
+        return True
+
+    def _may_triage(self) -> bool:
+        counters, count = self.campaign.state.counters, len(self.campaign.fleet.workers)
+        working = self.campaign.elapsed * count
+        if self.campaign.options.no_clock:
+            working = counters.runs + counters.triage_seconds
+        return counters.triage_seconds <= _TRIAGE_SHARE * max(working, _TRIAGE_START * count)
+
+    async def _triage(
+        self,
+        worker: Worker,
+        program: Program,
+        observation: Observation,
+        verdict: Verdict,
+        major: str,
+        origin: Origin,
+        count: int = 1,
+    ) -> Triaged | None:
+        """``count``: how often the bucket is met by this; 0 for a suspect that was counted when it began to wait."""
+        started = time.monotonic()
+        self.triaging.add(major)
+        folder = worker.folder / "confirm"
+        try:
+            triaged = await triage(
+                worker,
+                program,
+                observation,
+                verdict,
+                folder,
+                self.campaign.known_issues,
+                origin,
+                self.campaign.options.confirmations,
+            )
+        finally:
+            self.triaging.discard(major)
+        if self.campaign.stopping:
+            return None  # processes may have been killed under us: what shows now is no evidence
+        spent = _TRIAGE_PROGRAMS if self.campaign.options.no_clock else time.monotonic() - started
+        record: dict[str, Any] = {"t": "bucket", "major": major, "state": triaged.state, "at": self.campaign.elapsed}
+        record |= {"triage": spent, "count": count}
+        if triaged.finding is not None:
+            record["finding"] = triaged.finding.signature.major
+            record["new"] = self._keep(triaged.finding, triaged)
+        self.campaign.append(record)
+        self._take_slips(triaged)
+        return triaged if record.get("new") or triaged.state == "dismissed" else None
+
+    def _take_slips(self, triaged: Triaged) -> None:
+        """Other faults that reduction met become suspects that wait for their turn."""
+        for slip in triaged.slips:
+            if slip.signature.major not in self.campaign.state.buckets and not self.campaign.stopping:
+                self._keep_program(slip.program)
+                waiting = {"major": slip.signature.major, "program": slip.program.id, "at": self.campaign.elapsed}
+                self.campaign.append({"t": "bucket", **waiting})
+
+    def _keep(self, finding: Finding, triaged: Triaged) -> bool:
+        """Store a finding; False when one of its major signature is there already."""
+        if self.campaign.findings.get(finding.signature.major) is not None:
+            self.campaign.findings.add_duplicate(finding.signature.major, finding.text)
+            return False
+        folder = self.campaign.findings.save(finding, triaged.logs)
+        what = triaged.state if triaged.state != "confirmed" else "FOUND"
+        self.campaign.note("finding", f"{what}: {finding.kind.value} — {finding.reason[:120]} → {folder.name}")
+        if self.campaign.options.exit_on_finding and triaged.state == "confirmed":
+            self.campaign.stop("finding")
+        return True
+
+    def _keep_program(self, program: Program) -> None:
+        self.campaign.corpus_files.add({"text": program.text, "meta": program.meta, "parents": []})
+
+    def _dismiss(self, major: str) -> None:
+        at = self.campaign.elapsed
+        self.campaign.append({"t": "bucket", "major": major, "state": "dismissed", "count": 0, "at": at})
