@@ -65,8 +65,8 @@ async def stages(python: str, count: int) -> dict[str, Any]:
     operators = Operators.load_extract()
     state, engine = LoopState(operators, FeatureSpace.load(), 1), TemplateEngine(operators)
     with tempfile.TemporaryDirectory(prefix="eddy-bench-") as folder:
-        everything = Worker(Target(python), Path(folder) / "with", WorkerOptions())
-        nothing = Worker(Target(python), Path(folder) / "without", WorkerOptions(coverage=()))
+        everything = Worker(Target(python), Path(folder) / "with", WorkerOptions(fast=True))
+        nothing = Worker(Target(python), Path(folder) / "without", WorkerOptions(coverage=(), fast=True))
         try:
             for worker in (everything, nothing):
                 await worker.start()

@@ -21,6 +21,7 @@ KEPT = "kept"
 #: A compiler that hangs burns its CPU; below this share of wall time the machine had no time for it.
 _BUSY = 0.25
 _CANCELLATION = 8.0  # roundings of the sum of magnitudes
+_NOISE = 10.0  # times eager's own error
 _VALUE_KINDS = frozenset({Kind.WRONG_VALUE, Kind.WRONG_GRADIENT, Kind.WRONG_MUTATION})
 #: Autograd passes these operators the results of their forward; other arguments are outside their contract.
 _PRIVATE_BACKWARD = re.compile(r"\b(?:torch\.ops\.)?aten\.\w+_backward\b")
@@ -118,8 +119,9 @@ def _within_tolerance(suspect: Suspect, _again: Observation) -> str:
     if leaf.get("same") is not True or leaf.get("reference") != "float64" or leaf.get("compiled_class_wrong"):
         return KEPT
     scale = leaf.get("reference_rms", 0.0)
-    if scale and leaf.get("compiled_rmse", 0.0) > 1e-2 * scale:
-        return KEPT
+    error = leaf.get("compiled_rmse", 0.0)
+    if scale and error > 1e-2 * scale and error > _NOISE * leaf.get("eager_rmse", 0.0):
+        return KEPT  # of small numbers; where eager is as far off, nothing but noise is left of them
     if suspect.meta.get("exact"):
         return "debatable: within PyTorch's own accuracy rule"
     return "dismissed: within PyTorch's own accuracy rule"
@@ -167,6 +169,17 @@ def _ill_conditioned(suspect: Suspect, again: Observation) -> str:
     if distance * 16 >= leaf.get("max_abs", 0.0):
         return f"dismissed: ill-conditioned (one ULP on the inputs moves eager by {distance:.3g})"
     return KEPT
+
+
+def _index_among_ties(suspect: Suspect, _again: Observation) -> str:
+    return "debatable: follows from an index among ties"
+
+
+def _has_ties(suspect: Suspect) -> bool:
+    """An integer result behind an extremum that is met more than once. An index itself is judged by its values."""
+    dtype = str(suspect.leaf.get("eager", {}).get("dtype") or "")
+    integer = dtype.startswith(("int", "uint")) and "gathered_equal" not in suspect.leaf
+    return _is_value(suspect) and integer and any(op.get("tie") for op in suspect.observation.ops)
 
 
 def _cancels(suspect: Suspect, _again: Observation) -> str:
@@ -234,6 +247,7 @@ GATES: tuple[Gate, ...] = (
     Gate("caught exceptions", _catches, None, _caught_exception),
     Gate("undefined behaviour", _is_value, None, _undefined),
     Gate("PyTorch's accuracy rule", _is_value, None, _within_tolerance),
+    Gate("ties", _has_ties, None, _index_among_ties),
     Gate("cancellation", _sums, None, _cancels),
     Gate("random numbers", _has_random, {"inductor_config": {"fallback_random": True}}, _random),
     Gate("ill-conditioned", _has_floats, {"perturb": True}, _ill_conditioned),

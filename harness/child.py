@@ -41,6 +41,7 @@ class ExecChild:
         self.toolchain = toolchain
         self.program: Program
         self.current = "build"
+        self.moved: dict[bool, list[dict[str, Any]]] = {False: [], True: []}  # eager on nudged inputs, by "second"
         self.second_result: Result | None = None  # of eager on the second inputs
         self.index_sources: dict[str, observe.IndexSource] = {}
 
@@ -71,6 +72,10 @@ class ExecChild:
                 with contextlib.suppress(StageFailed), self.stage("second_eager"):
                     inputs = self.program.inputs(second=True)
                     self.second_result = execution.call(self.program.fn, inputs, meta, gradients)
+            if self.options.get("perturb"):
+                for second, result in ((False, eager), (True, self.second_result)):
+                    if result is not None:
+                        self.moved[second] = self.perturbed(result, meta, gradients, second)
         if self.options.get("only_eager") or only == {"eager"}:
             return
         with contextlib.suppress(StageFailed):
@@ -109,6 +114,9 @@ class ExecChild:
                     self.index_sources[path] = trace.index_sources[id(leaf)]
         finally:
             self.facts(ops=trace.ops)
+            # torch.cond and its like compile something even when they run eagerly; what was traced under the mode that
+            # watches operators would serve the calls after it, and refuse them.
+            torch._dynamo.reset()
 
     def compiled(self, eager: Result | None, meta: dict[str, Any], gradients: bool) -> None:
         inductor = dict(self.options.get("inductor_config", {}))
@@ -172,12 +180,9 @@ class ExecChild:
             wide = self.float64(meta, gradients, second)
             leaves = compare_results(eager, result, wide)
         self.note_ties(leaves, eager, result)
-        perturbed: list[dict[str, Any]] = []
-        if self.options.get("perturb"):
-            perturbed = self.perturbed(eager, meta, gradients, second)
         self.facts(
             **{key: leaves},
-            perturbed_leaves=perturbed,
+            perturbed_leaves=self.moved[second],
             aliases={"eager": compare.aliases(eager.outputs + eager.inputs),
                      "compiled": compare.aliases(result.outputs + result.inputs)},
             rng={"equal": eager.rng == result.rng},
@@ -223,7 +228,6 @@ class ExecChild:
             with contextlib.suppress(Exception):  # a program that refuses nudged inputs tells nothing
                 inputs = reference.nudged(self.program.inputs(second), seed)
                 found += compare_results(eager, execution.call(self.program.fn, inputs, meta, gradients), None)
-        self.beat("compare")
         return found
 
     # -- reporting ------------------------------------------------------------------------------------------

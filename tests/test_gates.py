@@ -170,3 +170,14 @@ def test_a_sum_that_cancels_is_judged_by_what_it_added_up() -> None:
     assert apply_gate(suspect(seen(leaves=[large], ops=cancelling)), gate("cancellation"), seen())[1]
     plain = [{**cancelling[0], "cancellation": 3.0}]
     assert apply_gate(suspect(seen(leaves=[small], ops=plain)), gate("cancellation"), seen())[1]
+
+
+def test_what_follows_from_an_index_among_ties_is_debatable() -> None:
+    whole = {**leaf()["eager"], "dtype": "int64"}
+    tied = [{"op": "aten.argmin.default", "tie": True, "tensors": []}]
+    behind = suspect(seen(leaves=[leaf(eager=whole, compiled=whole, compiled_err=1.0, eager_err=0.0)], ops=tied))
+    ties = gate("ties")
+    assert ties.applies(behind)
+    after, alive = apply_gate(behind, ties, seen())
+    assert alive and "ties" in after.verdict.debatable
+    assert not ties.applies(suspect(seen(leaves=[leaf()], ops=tied))), "floats do not follow from indices alone"
