@@ -1,56 +1,14 @@
-"""``findings/labels.json``: a person's judgements, apart from ``finding.json``, which a running campaign rewrites."""
+"""``findings/labels.json``: a person's judgements of findings."""
 
 from __future__ import annotations
 
-import fcntl
-import json
-import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-
-from fuzzer.exits import Exit, UserError
 from fuzzer.labels import Labels
-from fuzzer.store import atomic
+from fuzzer.store.decisions import DecisionFile
 from fuzzer.store.directory import CampaignDirectory
 
 
-class LabelStore:
-    """Reads and changes the labels of a campaign, running or not."""
+class LabelStore(DecisionFile[Labels]):
+    """The labels of a campaign."""
 
     def __init__(self, directory: CampaignDirectory) -> None:
-        self.path = directory.labels
-
-    def read(self) -> Labels:
-        """All labels; none without a file. Raises ``UserError`` for a file that is damaged: it is never replaced."""
-        try:
-            return Labels.from_map(json.loads(self.path.read_text(encoding="utf-8")))
-        except FileNotFoundError:
-            return Labels()
-        except (OSError, ValueError) as error:
-            raise UserError(
-                f"{self.path}: cannot be read ({error}); mend it, or move it away to start anew", Exit.DIRECTORY
-            ) from None
-
-    def change(self, edit: Callable[[Labels], Labels]) -> Labels:
-        """Read, edit, replace, as one step among all who do the same. Returns the new labels.
-
-        Raises ``UserError`` when the file cannot be read or written; what ``edit`` raises passes through.
-        """
-        try:
-            with self._alone():
-                labels = edit(self.read())
-                atomic.write_text(self.path, json.dumps(labels.to_map(), indent=1) + "\n", durable=True)
-        except OSError as error:
-            raise UserError(f"{self.path}: cannot be written ({error.strerror}); mend that", Exit.DIRECTORY) from None
-        return labels
-
-    @contextmanager
-    def _alone(self) -> Iterator[None]:
-        """Lock the folder itself: the file is replaced at every change, so a lock on it would not hold."""
-        self.path.parent.mkdir(exist_ok=True)
-        descriptor = os.open(self.path.parent, os.O_RDONLY | os.O_CLOEXEC)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
-            yield
-        finally:
-            os.close(descriptor)
+        super().__init__(directory.labels, Labels.from_map, Labels)
