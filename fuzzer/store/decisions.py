@@ -27,7 +27,7 @@ class DecisionFile(Generic[T]):
     """Reads and changes one file, while the campaign runs or not."""
 
     def __init__(self, path: Path, parse: Callable[[Any], T], empty: Callable[[], T]) -> None:
-        """``empty()``: what a missing file stands for. ``parse`` raises ``ValueError`` for data that is none of ours."""
+        """``empty()``: what a missing file stands for. ``parse`` raises ``ValueError`` for what is none of ours."""
         self.path = path
         self._parse = parse
         self._empty = empty
