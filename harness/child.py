@@ -139,8 +139,9 @@ class ExecChild:
 
     def draws_differently(self, meta: dict[str, Any]) -> bool:
         """Is there a second random path to try? A plain run of a program whose generators are reseeded has one."""
-        forced = "fallback_random" in meta.get("inductor_config", {}) or self.options.get("inductor_config")
-        return bool(meta.get("random")) and not forced and not self.options.get("backend") and not meta.get("only")
+        forced = "fallback_random" in meta.get("inductor_config", {}) or meta.get("only")
+        variant = any(self.options.get(name) for name in ("inductor_config", "backend", "perturb"))
+        return bool(meta.get("random")) and not forced and not variant
 
     def default_random_path(self, eager: Result | None, meta: dict[str, Any], gradients: bool) -> None:
         """Once more with Inductor's own generator, as users run it: other numbers, but the same shapes and checks.

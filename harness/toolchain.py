@@ -6,8 +6,8 @@ Three things, all undone by ``plain`` (a sampled share of programs and every sus
 - torch's libraries, which the process has loaded, are named to the linker by empty stand-ins of the same name, so that
   it need not read their half a million symbols: the result names the same libraries and lacks the same symbols;
 - where clang is at hand it compiles in place of g++, with a precompiled header whose templates are instantiated (g++
-  instantiates them anew in every kernel, which is most of its time). Not kernels with OpenMP: clang's runtime would
-  live in one process with the one that torch has loaded, and thread numbers would come from the wrong one.
+  instantiates them anew in every kernel, which is most of its time). Not kernels with OpenMP: with clang's runtime
+  beside the one that torch has loaded, parallel reductions were seen to go wrong.
 
 Vector-ISA probes are never touched: they run before ``begin``.
 """
@@ -28,7 +28,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-#: Newest first; 16 is the first whose precompiled headers hold instantiated templates in C++20 without surprises.
+#: The plain name first, then the newest. Tried with 19; what is older than 16 is left alone.
 _CLANGS = ("clang++", *(f"clang++-{version}" for version in range(22, 15, -1)))
 _OLDEST_CLANG = 16
 _STANDINS = ("torch", "torch_cpu", "torch_python")
