@@ -143,7 +143,7 @@ async def _sift(
     for candidate in _candidates(observation, verdict, program):
         suspect, alive = Suspect(candidate, observation, program.meta, program.text), True
         for gate in gates:
-            if alive and gate.applies(suspect):
+            if alive and gate.is_asked(suspect):
                 suspect, alive = apply_gate(suspect, gate, await again(gate))
         if alive and not suspect.verdict.debatable:
             return suspect.verdict

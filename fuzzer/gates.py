@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from fuzzer.judge import CAST_ELISION, judge_all
+from fuzzer.judge import CAST_ELISION, MALFORMED, judge_all
 from fuzzer.observation import Observation
 from fuzzer.signature import short_operator
 from fuzzer.verdict import Kind, Verdict
@@ -75,6 +75,11 @@ class Suspect:
     def leaf(self) -> dict[str, Any]:
         return dict(self.verdict.details.get("leaf", {}))
 
+    @property
+    def dtype(self) -> str:
+        """Of the value in question as eager made it; empty where eager made no tensor there."""
+        return str((self.leaf.get("eager") or {}).get("dtype") or "")
+
     def dtypes(self) -> set[str]:
         """Of every tensor that any operator of the eager run read or made."""
         rows = (row for op in self.observation.ops for row in [*op.get("tensors", []), *op.get("outputs", [])])
@@ -92,6 +97,13 @@ class Gate:
     applies: Callable[[Suspect], bool]
     options: dict[str, Any] | None
     decide: Callable[[Suspect, Observation], str]
+
+    def is_asked(self, suspect: Suspect) -> bool:
+        """Whether the explanation fits at all. Facts that it stumbles over leave the suspect as it is."""
+        try:
+            return self.applies(suspect)
+        except MALFORMED:
+            return False
 
 
 def _is_value(suspect: Suspect) -> bool:
@@ -177,8 +189,7 @@ def _index_among_ties(suspect: Suspect, _again: Observation) -> str:
 
 def _has_ties(suspect: Suspect) -> bool:
     """An integer result behind an extremum that is met more than once. An index itself is judged by its values."""
-    dtype = str(suspect.leaf.get("eager", {}).get("dtype") or "")
-    integer = dtype.startswith(("int", "uint")) and "gathered_equal" not in suspect.leaf
+    integer = suspect.dtype.startswith(("int", "uint")) and "gathered_equal" not in suspect.leaf
     return _is_value(suspect) and integer and any(op.get("tie") for op in suspect.observation.ops)
 
 
@@ -193,7 +204,7 @@ def _cancels(suspect: Suspect, _again: Observation) -> str:
         return KEPT
     condition = max((float(op.get("cancellation", 0.0)) for op in suspect.observation.ops), default=0.0)
     scale = leaf.get("reference_rms") or 0.0
-    eps = 2.0**-53 if str(leaf.get("eager", {}).get("dtype")) == "float64" else 2.0**-24
+    eps = 2.0**-53 if suspect.dtype == "float64" else 2.0**-24
     if scale and leaf.get("max_abs", 0.0) / scale <= _CANCELLATION * eps * condition:
         return f"dismissed: a sum cancels all but 1/{condition:.3g} of its terms"
     return KEPT
@@ -258,7 +269,10 @@ GATES: tuple[Gate, ...] = (
 
 def apply_gate(suspect: Suspect, gate: Gate, again: Observation) -> tuple[Suspect, bool]:
     """The suspect with the gate's outcome recorded, and whether it is still one."""
-    outcome = gate.decide(suspect, again)
+    try:
+        outcome = gate.decide(suspect, again)
+    except MALFORMED as error:
+        outcome = f"not run: unexpected facts ({type(error).__name__}: {error})"
     verdict = suspect.verdict
     gates = (*verdict.gates, (gate.name, outcome))
     if outcome.startswith("debatable: ") and not verdict.debatable:

@@ -8,6 +8,7 @@ gates (``fuzzer.gates``) then dismiss what has an innocent explanation.
 from __future__ import annotations
 
 import re
+import traceback
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -65,6 +66,10 @@ _UNSUPPORTED_TYPES = re.compile(
 )
 
 
+#: What code raises that meets facts of another form than it was written for.
+MALFORMED = (AttributeError, IndexError, KeyError, TypeError, ValueError)
+
+
 def judge(observation: Observation, meta: Mapping[str, Any] | None = None) -> Verdict:
     """The verdict of one execution. ``meta`` is the program's META (``check_stride``, ``exact``, … are honoured)."""
     return judge_all(observation, meta or {})[0]
@@ -74,8 +79,18 @@ def judge_all(observation: Observation, meta: Mapping[str, Any]) -> list[Verdict
     """Every verdict that the facts support, the most severe first; never empty.
 
     More than one only for silent faults: each leaf that differs is a suspect of its own, so that dismissing one (a tie,
-    rounding noise) does not hide another.
+    rounding noise) does not hide another. Facts of an unexpected form are a fault of our own: they cost one program,
+    not a campaign.
     """
+    try:
+        return _judge_all(observation, meta)
+    except MALFORMED as error:
+        where = traceback.extract_tb(error.__traceback__)[-1]
+        reason = f"unexpected facts: {type(error).__name__}: {error} (judge.py, line {where.lineno})"
+        return [Verdict(Kind.HARNESS_ERROR, observation.end.stage, reason)]
+
+
+def _judge_all(observation: Observation, meta: Mapping[str, Any]) -> list[Verdict]:
     single = (
         _judge_end(observation)
         or _judge_fork(observation)

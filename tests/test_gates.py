@@ -47,6 +47,23 @@ class TestUndefined:
         assert alive and "cumprod_backward" in after.verdict.debatable
 
 
+class TestUnexpectedFacts:
+    def test_a_value_that_only_the_compiled_side_made_asks_for_no_tie(self) -> None:
+        """Eager left no gradient there, so the leaf has no dtype of eager's."""
+        one = suspect(seen(leaves=[leaf(eager=None)], ops=ops("max", tie=True)))
+        assert one.dtype == "" and not gate("ties").is_asked(one)
+
+    def test_a_gate_that_stumbles_is_recorded_and_dismisses_nothing(self) -> None:
+        def stumble(_suspect: Suspect, _again: Observation) -> str:
+            raise KeyError("max_abs")
+
+        broken = Gate("broken", lambda item: item.leaf["no such fact"], None, stumble)
+        one = suspect(seen(leaves=[leaf()]))
+        assert not broken.is_asked(one)
+        after, alive = apply_gate(one, broken, seen())
+        assert alive and after.verdict.gates[-1] == ("broken", "not run: unexpected facts (KeyError: 'max_abs')")
+
+
 class TestAccuracyRule:
     def test_within_the_rule_is_dismissed(self) -> None:
         small = leaf(same=True, compiled_rmse=1e-6)

@@ -73,6 +73,11 @@ def test_the_path_of_a_wrong_leaf_decides_the_kind(path: str, kind: Kind) -> Non
     assert judge(seen(leaves=[leaf(path)])).kind is kind
 
 
+def test_facts_of_another_form_cost_one_program_not_the_campaign() -> None:
+    verdict = judge(seen(leaves=["no map"]))
+    assert verdict.kind is Kind.HARNESS_ERROR and "unexpected facts" in verdict.reason
+
+
 class TestWhereTorchsOwnRuleIsBlind:
     """Eight differences that ``torch._dynamo.utils.same`` lets pass (or cannot judge); each must be a suspect."""
 
