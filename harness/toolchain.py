@@ -25,7 +25,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 #: The plain name first, then the newest. Tried with 19; what is older than 16 is left alone.
@@ -42,6 +42,9 @@ _STORE_BYTES = 512 << 20
 _LARGEST = 8 << 20
 
 _COMMENT = re.compile(rb"^\s*//.*\n", re.M)
+_NUMBER = re.compile(rb"\b\d[\w.]*")
+#: Kernels of one program whose forms are told.
+_MOST_FORMS = 64
 
 
 @dataclass
@@ -53,6 +56,8 @@ class Cost:
     seconds: float = 0.0
     cpu: float = 0.0
     fallbacks: int = 0  # the fast command failed, the plain one was run
+    #: Each kernel's text without its numbers (sizes, strides, constants), hashed: what kernels of one shape share.
+    forms: list[str] = field(default_factory=list)
 
 
 class Toolchain:
@@ -129,6 +134,7 @@ class Toolchain:
         started, before = time.perf_counter(), _children_cpu()
         try:
             self.cost.kernels += 1
+            self.cost.forms = [*self.cost.forms, call.form()][:_MOST_FORMS]
             key = call.key(self._identity) if self._store else ""
             if key and self._take(key, call.output):
                 self.cost.reused += 1
@@ -233,6 +239,10 @@ class _Call:
             return None
         with open(sources[0], "rb") as file:
             return cls(tuple(words), sources[0], output, file.read())
+
+    def form(self) -> str:
+        """Hash of the text with every number taken out; names of buffers and variables count up by themselves."""
+        return hashlib.sha256(_NUMBER.sub(b"#", _COMMENT.sub(b"", self.text))).hexdigest()[:16]
 
     def key(self, identity: bytes) -> str:
         """Content address of the library: the text without comments, the flags without paths of this call."""
