@@ -134,6 +134,8 @@ def _within_tolerance(suspect: Suspect, _again: Observation) -> str:
     error = leaf.get("compiled_rmse", 0.0)
     if scale and error > 1e-2 * scale and error > _NOISE * leaf.get("eager_rmse", 0.0):
         return KEPT  # of small numbers; where eager is as far off, nothing but noise is left of them
+    if scale and leaf.get("eager_rmse", 0.0) > 1e-2 * scale and _has_random(suspect):
+        return KEPT  # in float64 other random numbers are drawn: no reference for these
     if suspect.meta.get("exact"):
         return "debatable: within PyTorch's own accuracy rule"
     return "dismissed: within PyTorch's own accuracy rule"

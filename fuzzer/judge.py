@@ -66,6 +66,8 @@ _UNSUPPORTED_TYPES = re.compile(
 )
 
 
+_NUMPY_REFUSES = re.compile(r"Can't call numpy\(\) on Tensor that requires grad")
+
 #: What code raises that meets facts of another form than it was written for.
 MALFORMED = (AttributeError, IndexError, KeyError, TypeError, ValueError)
 
@@ -211,7 +213,10 @@ def _judge_eager_refusal(
         return Verdict(Kind.INVALID, stage, _one_line(fault))
     if not any(observation.stage(name) for name in compiled):
         return Verdict(Kind.INVALID, stage, _one_line(fault))  # the compiled side never ran
-    return Verdict(Kind.MISSING_CHECK, "run", f"eager refuses ({_one_line(fault)}), compiled returns")
+    # Documented: NumPy code is traced into torch operators, which can be differentiated.
+    debatable = "NumPy code is traced as torch code" if _NUMPY_REFUSES.search(fault.message) else ""
+    text = f"eager refuses ({_one_line(fault)}), compiled returns"
+    return Verdict(Kind.MISSING_CHECK, "run", text, debatable=debatable)
 
 
 def _judge_compiled_refusal(stage: str, fault: Fault) -> Verdict:

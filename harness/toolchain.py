@@ -42,7 +42,7 @@ _STORE_BYTES = 512 << 20
 _LARGEST = 8 << 20
 
 _COMMENT = re.compile(rb"^\s*//.*\n", re.M)
-_NUMBER = re.compile(rb"\b\d[\w.]*")
+_NUMBER = re.compile(rb"\b\d(?:[\w.]|(?<=[eE])[+-])*")
 #: Kernels of one program whose forms are told.
 _MOST_FORMS = 64
 

@@ -47,6 +47,14 @@ class TestUndefined:
         assert alive and "cumprod_backward" in after.verdict.debatable
 
 
+def test_float64_is_no_reference_for_random_numbers() -> None:
+    drawn = leaf(same=True, reference="float64", reference_rms=0.5, eager_rmse=0.4, compiled_rmse=0.5)
+    _after, alive = apply_gate(suspect(seen(leaves=[drawn], ops=ops("rand"))), gate("PyTorch's accuracy rule"), seen())
+    assert alive
+    _after, alive = apply_gate(suspect(seen(leaves=[drawn], ops=ops("sin"))), gate("PyTorch's accuracy rule"), seen())
+    assert not alive
+
+
 class TestUnexpectedFacts:
     def test_a_value_that_only_the_compiled_side_made_asks_for_no_tie(self) -> None:
         """Eager left no gradient there, so the leaf has no dtype of eager's."""

@@ -270,6 +270,12 @@ def test_eager_that_accepts_what_it_ought_to_refuse() -> None:
     assert judge(refused, {"expect_eager": "error"}).kind is Kind.INVALID
 
 
+def test_numpy_code_that_only_the_compiler_differentiates_is_debatable() -> None:
+    words = "RuntimeError: Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead."
+    verdict = judge(seen({"build": None, "eager": fault(words), "compile": None}))
+    assert verdict.kind is Kind.MISSING_CHECK and verdict.debatable
+
+
 @pytest.mark.parametrize("largest", [0.5, float("inf"), float("nan")])
 def test_promised_zeros(largest: float) -> None:
     assert judge(seen(eager_zero=0.0)).kind is Kind.PASS

@@ -121,6 +121,14 @@ def test_headers_and_objects_are_left_alone() -> None:
     assert _Call.parse("g++ a.cpp b.cpp -shared -o a.so") is None
 
 
+def test_kernels_that_differ_in_numbers_alone_are_of_one_form(tmp_path: Path) -> None:
+    loop = "for (int64_t x0 = 0L; x0 < {}L; x0 += 16L) out_ptr0[x0] = {};"
+    texts = [loop.format(24, "1.5e-3"), loop.format(1030, "2.0"), loop.replace("+=", "-=").format(24, "1.5e-3")]
+    calls = [_Call.parse(line(tmp_path / str(number), text)) for number, text in enumerate(texts)]
+    one, other, third = (call.form() for call in calls if call is not None)
+    assert one == other != third
+
+
 def test_standins_name_the_same_libraries() -> None:
     words = _linked_with(["g++", "a.cpp", "-shared", "-o", "a.so", "-ltorch", "-ltorch_cpu", "-lgomp"], "/s", "")
     assert words[:6] == ["g++", "a.cpp", "-shared", "-o", "a.so", "-lgomp"]
