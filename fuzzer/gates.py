@@ -28,38 +28,25 @@ _PRIVATE_BACKWARD = re.compile(r"\b(?:torch\.ops\.)?aten\.\w+_backward\b")
 _TRY = re.compile(r"^\s+try:$", re.M)
 _UNINITIALISED = re.compile(r"\b(?:empty\w*|new_empty\w*|resize_\w*|resize_as_)\(")
 _SHORT_FLOATS = ("float16", "bfloat16", "float8", "complex32")
-_RANDOM_OPERATORS = frozenset(
-    [
-        "rand",
-        "randn",
-        "randint",
-        "randperm",
-        "rand_like",
-        "randn_like",
-        "randint_like",
-        "bernoulli",
-        "bernoulli_",
-        "dropout",
-        "native_dropout",
-        "normal",
-        "normal_",
-        "uniform",
-        "uniform_",
-        "multinomial",
-        "exponential_",
-        "log_normal_",
-        "geometric_",
-        "cauchy_",
-        "random_",
-        "poisson",
-        "rrelu",
-        "rrelu_with_noise",
-        "alpha_dropout",
-        "feature_dropout",
-        "normal_functional",
-        "binomial",
-    ]
-)
+_RANDOM_OPERATORS = frozenset({
+    "rand", "randn", "randint", "randperm", "rand_like", "randn_like", "randint_like", "bernoulli", "bernoulli_",
+    "dropout", "native_dropout", "normal", "normal_", "uniform", "uniform_", "multinomial", "exponential_",
+    "log_normal_", "geometric_", "cauchy_", "random_", "poisson", "rrelu", "rrelu_with_noise", "alpha_dropout",
+    "feature_dropout", "normal_functional", "binomial"
+})  # fmt: skip
+
+#: Their results name one of several values.
+_INDEX_OPERATORS = frozenset({
+    "argmax", "argmin", "max", "min", "cummax", "cummin", "kthvalue", "median", "topk", "sort",
+    "adaptive_max_pool2d", "adaptive_max_pool3d", "max_pool2d_with_indices", "max_pool3d_with_indices",
+    "fractional_max_pool2d", "fractional_max_pool3d"
+})  # fmt: skip
+
+#: The values of their arguments decide how large their results are; ``index`` with a mask does so by ``nonzero``.
+_DATA_SIZED_OPERATORS = frozenset({
+    "nonzero", "masked_select", "index", "_unique2", "unique_dim", "unique_consecutive", "unique_dim_consecutive",
+    "repeat_interleave", "_local_scalar_dense", "bincount"
+})  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -108,6 +95,14 @@ class Gate:
 
 def _is_value(suspect: Suspect) -> bool:
     return suspect.verdict.kind in _VALUE_KINDS
+
+
+def _is_measured(suspect: Suspect) -> bool:
+    """Wrong by its values: also a shape that values decide (how many are above zero, and so on)."""
+    if suspect.verdict.kind is not Kind.METADATA:
+        return _is_value(suspect)
+    sized = _shape(suspect.leaf, "eager") != _shape(suspect.leaf, "compiled")
+    return sized and bool(suspect.operators() & _DATA_SIZED_OPERATORS)
 
 
 def _undefined(suspect: Suspect, _again: Observation) -> str:
@@ -171,7 +166,7 @@ def _ill_conditioned(suspect: Suspect, again: Observation) -> str:
     if not moved or not leaf:
         return KEPT
     if ("eager_err" in leaf and "eager_rmse" not in leaf) or "max_rel" not in leaf:
-        if any(other.get("differing") for other in moved):
+        if any(map(_differs, moved)):
             return "dismissed: eager's own result changes when its inputs move by one ULP"
         return KEPT
     if leaf.get("compiled_class_wrong") or leaf.get("nan_mismatch") or leaf.get("inf_mismatch"):
@@ -185,14 +180,26 @@ def _ill_conditioned(suspect: Suspect, again: Observation) -> str:
     return KEPT
 
 
-def _index_among_ties(suspect: Suspect, _again: Observation) -> str:
-    return "debatable: follows from an index among ties"
+def _index_among_ties(suspect: Suspect, again: Observation) -> str:
+    """Eager's own result changes when it names another of several equal values, so the compiler may do so too."""
+    path = suspect.leaf.get("path")
+    moved = (other for other in again.raw.get("tied_leaves", ()) if other["path"] == path)
+    return "debatable: follows from an index among ties" if any(map(_differs, moved)) else KEPT
 
 
-def _has_ties(suspect: Suspect) -> bool:
-    """An integer result behind an extremum that is met more than once. An index itself is judged by its values."""
-    integer = suspect.dtype.startswith(("int", "uint")) and "gathered_equal" not in suspect.leaf
-    return _is_value(suspect) and integer and any(op.get("tie") for op in suspect.observation.ops)
+def _differs(leaf: Mapping[str, Any]) -> bool:
+    return bool(leaf.get("differing")) or _shape(leaf, "eager") != _shape(leaf, "compiled")
+
+
+def _shape(leaf: Mapping[str, Any], side: str) -> Any:
+    return (leaf.get(side) or {}).get("shape")
+
+
+def _has_index(suspect: Suspect) -> bool:
+    """Something was computed that names one of several values. An index itself is judged by what it points at."""
+    return (
+        _is_measured(suspect) and "gathered_equal" not in suspect.leaf and bool(suspect.operators() & _INDEX_OPERATORS)
+    )
 
 
 def _cancels(suspect: Suspect, _again: Observation) -> str:
@@ -231,11 +238,12 @@ def same_leaf(one: Verdict, other: Verdict) -> bool:
 
 def _has_short_floats(suspect: Suspect) -> bool:
     short = any(dtype.startswith(_SHORT_FLOATS) for dtype in suspect.dtypes())
-    return _is_value(suspect) and (short or suspect.verdict.debatable == CAST_ELISION)
+    return _is_measured(suspect) and (short or suspect.verdict.debatable == CAST_ELISION)
 
 
 def _has_floats(suspect: Suspect) -> bool:
-    return _is_value(suspect) and any(dtype.startswith(("float", "bfloat", "complex")) for dtype in suspect.dtypes())
+    floats = ("float", "bfloat", "complex")
+    return _is_measured(suspect) and any(dtype.startswith(floats) for dtype in suspect.dtypes())
 
 
 def _sums(suspect: Suspect) -> bool:
@@ -243,7 +251,7 @@ def _sums(suspect: Suspect) -> bool:
 
 
 def _has_random(suspect: Suspect) -> bool:
-    return _is_value(suspect) and bool(suspect.leaf) and bool(suspect.operators() & _RANDOM_OPERATORS)
+    return _is_measured(suspect) and bool(suspect.leaf) and bool(suspect.operators() & _RANDOM_OPERATORS)
 
 
 def _caught_exception(suspect: Suspect, _again: Observation) -> str:
@@ -260,7 +268,7 @@ GATES: tuple[Gate, ...] = (
     Gate("caught exceptions", _catches, None, _caught_exception),
     Gate("undefined behaviour", _is_value, None, _undefined),
     Gate("PyTorch's accuracy rule", _is_value, None, _within_tolerance),
-    Gate("ties", _has_ties, None, _index_among_ties),
+    Gate("ties", _has_index, {"ties": True}, _index_among_ties),
     Gate("cancellation", _sums, None, _cancels),
     Gate("random numbers", _has_random, {"inductor_config": {"fallback_random": True}}, _random),
     Gate("ill-conditioned", _has_floats, {"perturb": True}, _ill_conditioned),

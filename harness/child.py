@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from harness import compare, execution, observe, reference
+from harness import compare, execution, observe, reference, ties
 from harness.execution import Program, Result
 from harness.faults import fault_of
 from harness.toolchain import Toolchain
@@ -76,6 +76,8 @@ class ExecChild:
                 for second, result in ((False, eager), (True, self.second_result)):
                     if result is not None:
                         self.moved[second] = self.perturbed(result, meta, gradients, second)
+            if self.options.get("ties") and eager is not None:
+                self.facts(tied_leaves=self.other_ties(eager, meta, gradients))
         if self.options.get("only_eager") or only == {"eager"}:
             return
         with contextlib.suppress(StageFailed):
@@ -230,6 +232,18 @@ class ExecChild:
                 inputs = reference.nudged(self.program.inputs(second), seed)
                 found += compare_results(eager, execution.call(self.program.fn, inputs, meta, gradients), None)
         return found
+
+    def other_ties(self, eager: Result, meta: dict[str, Any], gradients: bool) -> list[dict[str, Any]]:
+        """What of eager's own results changes when every index among ties is another one."""
+        self.beat("perturbed")
+        try:
+            with ties.OtherTies():
+                other = execution.call(self.program.fn, self.program.inputs(), meta, gradients)
+            return compare_results(eager, other, None)
+        except Exception:  # a program that refuses other indices tells nothing
+            return []
+        finally:
+            torch._dynamo.reset()  # see ``observe``
 
     # -- reporting ------------------------------------------------------------------------------------------
 

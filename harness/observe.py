@@ -52,8 +52,6 @@ class OperatorTrace(TorchDispatchMode):
                     self._alive.append(item)
             if undefined:
                 record["undefined"] = undefined
-            if func._opname in ("argmax", "argmin") and _tied(func._opname, args, kwargs):
-                record["tie"] = True
             cancelled = _cancellation(func._opname, args)
             if cancelled:
                 record["cancellation"] = cancelled
@@ -120,18 +118,6 @@ def gathered_equal(source: IndexSource, eager: torch.Tensor, compiled: torch.Ten
     except (RuntimeError, IndexError):
         return None
     return bool(((left == right) | (left.isnan() & right.isnan())).all())
-
-
-def _tied(name: str, args: Any, kwargs: Any) -> bool:
-    """Is the extreme value met more than once, so that its index is one of several?"""
-    values = args[0].detach()
-    dim = kwargs.get("dim", args[1] if len(args) > 1 else None)
-    if not values.numel() or values.is_complex() or not values.dim():
-        return False
-    extreme = (values.amax if name == "argmax" else values.amin)(*(() if dim is None else (dim, True)))
-    hits = (values == extreme) | (values.isnan() & extreme.isnan())
-    count = hits.sum() if dim is None else hits.sum(dim)
-    return bool((count > 1).any())
 
 
 _SUMS = {"sum", "mean", "nansum"}

@@ -91,6 +91,7 @@ class ExecOptions(TypedDict, total=False):
     only_eager: bool
     observe: bool  # trace operators (default true)
     perturb: bool  # run eager on inputs moved by one ULP as well
+    ties: bool  # run eager with ties decided the other way as well (see harness.ties)
     bisect: dict[str, Any]  # run torch's own bisector in place of everything else (see harness.bisecting)
 
 
@@ -181,6 +182,7 @@ class ObservationMap(TypedDict, total=False):
     aliases: dict[str, list[list[str]]]  # "eager"/"compiled" -> groups of paths that share storage
     ops: list[OpMap]
     perturbed_leaves: list[LeafMap]  # eager against eager on inputs moved by one ULP
+    tied_leaves: list[LeafMap]  # eager against eager with ties decided the other way
     values: list[list[str]]  # per input leaf: words for its elements (see harness.observe.value_words)
     cxx: dict[str, Any]  # the C++ step: kernels, reused, seconds, cpu, fallbacks, forms (see harness.toolchain.Cost)
     random_leaves: list[LeafMap]  # on the default random path: leaves that differ in shape, dtype or device

@@ -56,10 +56,10 @@ def test_float64_is_no_reference_for_random_numbers() -> None:
 
 
 class TestUnexpectedFacts:
-    def test_a_value_that_only_the_compiled_side_made_asks_for_no_tie(self) -> None:
-        """Eager left no gradient there, so the leaf has no dtype of eager's."""
-        one = suspect(seen(leaves=[leaf(eager=None)], ops=ops("max", tie=True)))
-        assert one.dtype == "" and not gate("ties").is_asked(one)
+    def test_a_value_that_only_the_compiled_side_made_has_no_dtype(self) -> None:
+        one = suspect(seen(leaves=[leaf(eager=None)], ops=ops("max")))
+        _after, alive = apply_gate(one, gate("ties"), seen())
+        assert alive and one.dtype == ""
 
     def test_a_gate_that_stumbles_is_recorded_and_dismisses_nothing(self) -> None:
         def stumble(_suspect: Suspect, _again: Observation) -> str:
@@ -197,12 +197,43 @@ def test_a_sum_that_cancels_is_judged_by_what_it_added_up() -> None:
     assert apply_gate(suspect(seen(leaves=[small], ops=plain)), gate("cancellation"), seen())[1]
 
 
-def test_what_follows_from_an_index_among_ties_is_debatable() -> None:
-    whole = {**leaf()["eager"], "dtype": "int64"}
-    tied = [{"op": "aten.argmin.default", "tie": True, "tensors": []}]
-    behind = suspect(seen(leaves=[leaf(eager=whole, compiled=whole, compiled_err=1.0, eager_err=0.0)], ops=tied))
-    ties = gate("ties")
-    assert ties.applies(behind)
-    after, alive = apply_gate(behind, ties, seen())
-    assert alive and "ties" in after.verdict.debatable
-    assert not ties.applies(suspect(seen(leaves=[leaf()], ops=tied))), "floats do not follow from indices alone"
+class TestIndexAmongTies:
+    def test_what_eager_changes_with_the_tie_is_debatable(self) -> None:
+        behind, ties = suspect(seen(leaves=[leaf()], ops=ops("argmin"))), gate("ties")
+        assert ties.applies(behind)
+        after, alive = apply_gate(behind, ties, seen(tied_leaves=[leaf()]))
+        assert alive and "ties" in after.verdict.debatable
+
+    def test_what_eager_keeps_is_not(self) -> None:
+        after, alive = apply_gate(
+            suspect(seen(leaves=[leaf()], ops=ops("argmin"))), gate("ties"), seen(tied_leaves=[leaf("other")])
+        )
+        assert alive and not after.verdict.debatable
+
+    def test_asked_only_where_an_index_was_computed_and_is_not_the_result_itself(self) -> None:
+        assert not gate("ties").applies(suspect(seen(leaves=[leaf()], ops=ops("sin"))))
+        assert not gate("ties").applies(suspect(seen(leaves=[leaf(gathered_equal=False)], ops=ops("argmin"))))
+
+
+class TestSizesThatValuesDecide:
+    def shrunk(self, **facts: Any) -> Observation:
+        empty = {**tensor(), "shape": [0]}
+        return seen(leaves=[{"path": "out", "eager": tensor(), "compiled": empty}], **facts)
+
+    def test_a_size_that_one_rounding_decides_is_debatable(self) -> None:
+        one = suspect(self.shrunk(ops=ops("masked_select", dtype="float16")))
+        assert one.verdict.kind is Kind.METADATA and gate("cast elision").applies(one)
+        after, alive = apply_gate(one, gate("cast elision"), seen())
+        assert alive and after.verdict.debatable == CAST_ELISION
+
+    def test_a_size_that_a_nudge_of_the_inputs_changes_is_dismissed(self) -> None:
+        one = suspect(self.shrunk(ops=ops("nonzero")))
+        moved = seen(perturbed_leaves=[{"path": "out", "eager": tensor(), "compiled": {**tensor(), "shape": [2]}}])
+        assert not apply_gate(one, gate("ill-conditioned"), moved)[1]
+        assert apply_gate(one, gate("ill-conditioned"), seen(perturbed_leaves=[leaf(differing=0)]))[1]
+
+    def test_without_such_an_operator_a_wrong_shape_is_wrong(self) -> None:
+        one = suspect(self.shrunk(ops=ops("sum", dtype="float16")))
+        assert not any(
+            gate(name).applies(one) for name in ("cast elision", "ill-conditioned", "random numbers", "ties")
+        )

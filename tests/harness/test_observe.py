@@ -107,10 +107,3 @@ def test_a_polynomial_of_no_degree_is_undefined() -> None:
         torch.special.chebyshev_polynomial_t(x, degree)
         torch.special.chebyshev_polynomial_t(x, torch.tensor([3.0]))
     assert [bool(op.get("undefined")) for op in trace.ops if "chebyshev" in op["op"]] == [True, False]
-
-
-def test_an_extreme_met_twice_is_a_tie() -> None:
-    values = torch.tensor([[1.0, 5.0, 5.0], [2.0, 3.0, 0.0]])
-    with OperatorTrace([values]) as trace:
-        values.argmax(1), values.argmin(1), values.argmax(), values.argmin(), torch.tensor(1.0).argmax()
-    assert [bool(op.get("tie")) for op in trace.ops if "arg" in op["op"]] == [True, False, True, False, False]
