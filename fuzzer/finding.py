@@ -67,8 +67,7 @@ class Finding:
         target: fingerprint of the target (``torch``, ``git``, ``python``, ``device``, ``cpu``, ``compiler`` …).
         confirmations: of ``attempts`` fresh processes, how many showed it again.
         gates: (gate, outcome) pairs of the verdict, in order.
-        facts: ``leaves`` (worst first; those of the second call carry
-        ``second``), ``faults`` by stage, ``end``,
+        facts: ``leaves`` (worst first; those of the second call carry ``second``), ``faults`` by stage, ``end``,
             ``operators``, ``aliases``, ``log``: see ``essential_facts``.
         reduced: the smaller program, empty before reduction.
         known_issue: identifier of the known issue, where the state is ``known``.
@@ -78,7 +77,9 @@ class Finding:
             bisector named), ``reduction`` {executions, complete}, ``essential_features``, ``free_features``,
             ``untold_features``, ``variants`` {backend or option: kind}, ``versions`` {torch: kind}, ``replays``
             {torch: evidence, see ``fuzzer.recheck.Replay``}, ``group`` (names of findings that are the same bug),
-            ``class``, ``similar``, ``hypothesis``…
+            ``class`` {symptom, task, cause, reasons, by, verified} (see ``fuzzer.classify``; machine-made),
+            ``similar`` [{number, title, link, score}] (imported issues, see ``fuzzer.nearest``), ``hypothesis``…
+            All are optional: a finding has what triage came to.
     """
 
     signature: Signature

@@ -36,6 +36,12 @@ _COMPONENTS = {"eager": "eager", "dynamo": "dynamo", "aot_eager": "aot", "decomp
 _TITLE_OPERATORS = 3
 _ROWS = 8
 
+#: Parts of ``Finding.triage["class"]``, in the order in which they are told.
+PARTS = ("symptom", "task", "cause")
+
+#: A link that can mean nothing else, in Markdown or in HTML.
+PLAIN_LINK = re.compile(r"https://[A-Za-z0-9.-]+(?:/[A-Za-z0-9._/#-]*)?")
+
 #: Facts of the target that mean nothing to others, or tell where a person keeps files.
 _PRIVATE = frozenset({"protocol", "executable"})
 _LOG_LINES = 40
@@ -55,6 +61,7 @@ def report(finding: Finding, repro: str = "") -> str:
         _section("Oracle", _oracle(finding)),
         _section("Checks", _checks(finding)),
         _section("Where it fails", _stages(finding)),
+        _section("Similar issues", _similar(finding.triage)),
         _section("Log", _log(finding)),
         _section("Environment", _environment(finding.target)),
         _section("How to run", _how_to_run(finding)),
@@ -115,9 +122,6 @@ def _notice(finding: Finding) -> str:
         lines.append("**Flaky**: fresh processes did not all show it.")
     if finding.state is State.SUSPECT:
         lines.append("**Suspect**: not confirmed in fresh processes yet.")
-    similar = finding.triage.get("similar")
-    if similar:
-        lines.append("Nearest known issues: " + ", ".join(escape(item) for item in similar) + ".")
     if "llm" in finding.engine:
         lines.append("The program was written by a language model; say so when you file this.")
     if finding.triage.get("hypothesis"):
@@ -241,8 +245,7 @@ def _stages(finding: Finding) -> str:
         named = f" no. {bisected['number']}: {code(bisected['what'])}" if bisected.get("what") else ""
         lines.append(f"- Named by torch's own bisector: {code(bisected['subsystem'])}{named}.")
         lines.append(f"- Replay: {code(bisected['replay'])}.")
-    if triage.get("class"):
-        lines.append(f"- Class: {escape(triage['class'])}.")
+    lines += _classes(triage.get("class"))
     features = _features(triage)
     if features:
         lines.append(f"- {features}.")
@@ -254,6 +257,35 @@ def _stages(finding: Finding) -> str:
     if triage.get("versions"):
         lines.append("\nReleases tried:\n\n" + _releases(triage))
     return "\n".join(lines)
+
+
+def _classes(found: Any) -> list[str]:
+    """What the rules say, and why; machine-made, and marked so."""
+    if not isinstance(found, Mapping):
+        return []
+    words = ", ".join(f"{part} {code(found[part])}" for part in PARTS if found.get(part))
+    reasons: Any = found.get("reasons")
+    reasons = reasons if isinstance(reasons, Mapping) else {}
+    lines = [f"- Class (unverified, by rules): {words}."] if words else []
+    for part in PARTS:
+        said = "; ".join(str(reason) for reason in reasons.get(part) or ())
+        if words and said:
+            lines.append(f"  - {part.capitalize()}: {escape(said)}.")
+    return lines
+
+
+def _similar(triage: Mapping[str, Any]) -> str:
+    """Imported issues that look alike; nothing where none were imported."""
+    lines = []
+    for item in triage.get("similar") or ():
+        if isinstance(item, Mapping):
+            number = code(f"#{item.get('number', '?')}")
+            link = str(item.get("link", ""))
+            named = f"[{number}]({link})" if PLAIN_LINK.fullmatch(link) else number
+            lines.append(f"- {named} {escape(item.get('title', ''))} (score {_cell(item.get('score', 0.0))})")
+    if not lines:
+        return ""
+    return "By words and operators; read them before you file.\n\n" + "\n".join(lines)
 
 
 def _features(triage: Mapping[str, Any]) -> str:

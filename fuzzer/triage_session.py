@@ -8,18 +8,23 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
+from fuzzer.classify import classify
 from fuzzer.deepen import Step, Work, lacking, reproduce
 from fuzzer.examine import execute
+from fuzzer.exits import UserError
 from fuzzer.features.space import FeatureSpace
 from fuzzer.finding import Finding, State
 from fuzzer.grouping import group
+from fuzzer.knowledge.issues import IssueIndex
 from fuzzer.knowledge.operators import Operators
 from fuzzer.known_issues import KnownIssues
 from fuzzer.loop_state import LoopState
+from fuzzer.nearest import INDEX_NAME, nearest
 from fuzzer.program import Program, ProgramError
 from fuzzer.recheck import Replay, replay, with_replays
 from fuzzer.reduce import Slip
@@ -39,13 +44,15 @@ _SLIPS = 20
 
 @dataclass(frozen=True)
 class SessionOptions:
-    """``seconds``: no step begins after so many; 0: no limit."""
+    """``seconds``: no step begins after so many; 0: no limit. ``issues``: an index of imported issues, where it is not
+    the campaign's own ``issues.sqlite``."""
 
     targets: tuple[Target, ...] = (Target(),)
     plant: str = ""
     seconds: float = 0.0
     confirmations: int = CONFIRMATIONS
     limits: dict[str, Any] = field(default_factory=dict)
+    issues: Path | None = None
 
 
 @dataclass
@@ -128,7 +135,7 @@ class TriageSession:
             await worker.stop()
             worker.discard()
         await self._replay_on_targets()
-        self._write_groups()
+        self._conclude()
         self.done.left = len(self.state.waiting()) + sum(bool(lacking(item)) for item in self.findings.load_all())
         self.done.complete = not self.done.left
         self.journal.close()
@@ -311,15 +318,32 @@ class TriageSession:
                 moved.append(after)
         return moved
 
-    def _write_groups(self) -> None:
-        """Note in each finding which others are the same bug; write all reports anew."""
+    def _conclude(self) -> None:
+        """What takes all findings, or all facts about one: groups, nearest issues, classes. Writes all reports anew."""
         findings = [item for item in self.findings.load_all() if item.state is not State.FLAKY]
         by_major = {item.signature.major: item for item in findings}
+        similar = self._similar(findings)
         for made in group(findings, GroupStore(self.directory).read()):
             for major in made.members:
                 finding = by_major[major]
-                others = [self._name(by_major[other]) for other in made.members if other != major]
-                self.findings.save(replace(finding, triage={**finding.triage, "group": others}))
+                told = {key: item for key, item in finding.triage.items() if key != "similar"}
+                told["group"] = [self._name(by_major[other]) for other in made.members if other != major]
+                if similar.get(major):
+                    told["similar"] = similar[major]
+                told["class"] = classify(finding).to_map()
+                self.findings.save(replace(finding, triage=told))
+
+    def _similar(self, findings: Sequence[Finding]) -> dict[str, list[dict[str, Any]]]:
+        """Imported issues that look like each finding, by major signature; none where none were imported."""
+        path = self.options.issues or self.directory.path / INDEX_NAME
+        if not path.exists():
+            return {}
+        try:
+            with IssueIndex(path) as index:
+                return {item.signature.major: nearest(item, index) for item in findings}
+        except UserError as error:
+            self.note("warning", str(error))
+            return {}
 
     # -- helpers ------------------------------------------------------------------------------------------------------
 

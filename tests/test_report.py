@@ -99,6 +99,37 @@ def test_a_report_tells_features_variants_releases_and_group():
     assert re.search(r"Releases tried:\n\n.*\n.*\n\| `2.5.1` \| `pass` \| .* \| `2031-01-02` \|", text)
 
 
+CLASS = {
+    "symptom": "mutation", "task": "memory_layout", "cause": "unknown", "by": "rules", "verified": False,
+    "reasons": {"task": ["`x` is written", "needs <layout>"], "cause": []},
+}  # fmt: skip
+
+
+def test_a_class_is_marked_as_machine_made_and_says_why():
+    text = report(finding(triage={"class": CLASS}))
+    told = "- Class (unverified, by rules): symptom `mutation`, task `memory_layout`, cause `unknown`."
+    assert told in text and "  - Task: \\`x\\` is written; needs &lt;layout&gt;." in text
+    assert "Cause:" not in text and "Similar issues" not in text
+
+
+def test_similar_issues_are_listed_and_link_only_to_plain_addresses():
+    link = "https://github.com/pytorch/pytorch/issues/7"
+    similar = [
+        {"number": 7, "title": "argmax <b>wrong</b> @someone", "link": link, "score": 0.875},
+        {"number": 8, "title": "other", "link": "javascript:alert(1)", "score": 0.5},
+    ]
+    text = report(finding(triage={"similar": similar}))
+    assert "## Similar issues" in text and "read them before you file" in text
+    assert f"- [`#7`]({link}) argmax &lt;b&gt;wrong&lt;/b&gt; @\u200bsomeone (score 0.875)" in text
+    assert "- `#8` other (score 0.5)" in text and "javascript" not in text
+
+
+@pytest.mark.parametrize("triage", [{"class": "shape inference", "similar": ["#7"]}, {"class": {}, "similar": []}])
+def test_what_an_older_eddy_wrote_is_no_hindrance(triage):
+    text = report(finding(triage=triage))
+    assert "Class (" not in text and "Similar issues" not in text
+
+
 def test_a_title_of_eager():
     assert title(finding(kind=Kind.EAGER_CRASH, facts={})) == "\\[eager\\]\\[cpu\\] program: process dies (eager)"
 

@@ -11,6 +11,7 @@ from fuzzer.cli import main
 from fuzzer.examine import execute
 from fuzzer.exits import Exit
 from fuzzer.finding import State
+from fuzzer.knowledge.issues import Issue, IssueIndex
 from fuzzer.known_issues import KnownIssues
 from fuzzer.signature import signature
 from fuzzer.store.corpus_files import CorpusFiles
@@ -82,6 +83,33 @@ def test_suspects_become_findings_and_findings_get_what_they_lack(path):
         assert "relu" in finding.text and "relu" not in finding.reduced
     states = {r["major"]: r.get("state") for r in records(path) if r["t"] == "bucket"}
     assert "confirmed" in states.values() and states["run|wrong_value|gone"] == "dismissed"
+
+
+def test_findings_are_classed_and_compared_with_imported_issues(path):
+    triaged(path)
+    findings = FindingStore(CampaignDirectory.open(path)).load_all()
+    assert {item.triage["class"]["symptom"] for item in findings} == {"wrong_value", "compile_error"}
+    assert not any("similar" in item.triage for item in findings)
+    with IssueIndex(path / "issues.sqlite", create=True) as index:
+        index.add([Issue(7, "relu is wrong under compile"), Issue(8, "something else altogether")])
+    triaged(path)
+    store = FindingStore(CampaignDirectory.open(path))
+    for finding in store.load_all():
+        assert finding.triage["similar"][0]["number"] == 7
+        text = (store.folder(finding) / "report.md").read_text()
+        assert "pytorch/issues/7" in text and "Class (unverified, by rules): symptom" in text
+    (path / "issues.sqlite").unlink()
+    triaged(path)
+    assert not any("similar" in item.triage for item in FindingStore(CampaignDirectory.open(path)).load_all())
+
+
+def test_an_index_that_cannot_be_read_costs_a_line_only(path):
+    (path / "issues.sqlite").write_text("not a database, " * 100)
+    made = session(path)
+    told = []
+    made.report = lambda kind, text: told.append(text)
+    assert triaged(path, made).complete
+    assert any("no index of issues" in line for line in told)
 
 
 def test_a_second_session_changes_nothing(path):

@@ -56,6 +56,7 @@ def arm_kinds(state: LoopState) -> list[ArmKind]:
         ("Features", "credited where realised", {"": schedule.vectors.values}),
         ("Operator families", "credited where used", {"": schedule.families}),
         ("Operators", "within their family; the most pulled ones", schedule.operators),
+        ("Knowledge", "bug patterns and subgraphs, credited where realised", {"": schedule.entries}),
     ]
     kinds = [_kind(name, note, sets) for name, note, sets in single]
     return [kind for kind in kinds if kind.arms]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from urllib.parse import quote
 from fuzzer.finding import Finding
 from fuzzer.labels import Judgement, Labels, automatic, set_aside
 from fuzzer.page.chart import duration
-from fuzzer.report import plain_title
+from fuzzer.report import PARTS, PLAIN_LINK, plain_title
 from fuzzer.severity import severity
 
 #: Characters of one text on the page; the files hold the whole.
@@ -23,7 +23,10 @@ _PROGRAM, _TAIL, _MESSAGE, _LINE = 6000, 4000, 1500, 300
 _SIDES = ("reference", "eager", "compiled")
 
 #: Keys of ``Finding.triage`` that have a place of their own; any other is shown by its name.
-_PLACED = frozenset({"backend", "bisect", "versions", "hypothesis", "replays", "reduction"})
+_PLACED = frozenset(
+    {"backend", "bisect", "versions", "hypothesis", "replays", "reduction", "essential_features", "free_features",
+     "untold_features", "variants", "group", "similar"}
+)  # fmt: skip
 
 #: Writing direction marks and control characters can make text read otherwise than it runs.
 _INVISIBLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff\ud800-\udfff]")
@@ -51,12 +54,41 @@ class ValueView:
 
 
 @dataclass(frozen=True)
+class FeatureList:
+    """Features of the smallest program that are alike in one thing; ``term`` says in what, ``mark`` is a style."""
+
+    term: str
+    mark: str
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class ClassView:
+    """One class that the rules gave, and why."""
+
+    part: str
+    name: str
+    reasons: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class SimilarView:
+    """An imported issue that looks alike. ``link`` is empty where it is no plain address."""
+
+    number: str
+    title: str
+    link: str
+    score: str
+
+
+@dataclass(frozen=True)
 class FindingView:
     """Everything about one finding, ready to be shown. ``aside`` says why it is no open bug; empty for one that is.
 
     ``program`` and ``tail`` are the reproducing script in two parts: what was found, and what makes it show by itself.
     ``whole`` says that together they are the very file ``script``. ``brief`` findings come without code: a page has
-    its limits.
+    its limits. ``variants`` are (backend or option, outcome, passes) rows; ``group`` holds (name, anchor) of findings
+    that are the same bug, the anchor empty where the page has none.
     """
 
     name: str
@@ -84,6 +116,11 @@ class FindingView:
     whole: bool
     links: tuple[tuple[str, str], ...]
     brief: bool = False
+    features: tuple[FeatureList, ...] = ()
+    variants: tuple[tuple[str, str, bool], ...] = ()
+    group: tuple[tuple[str, str], ...] = ()
+    classes: tuple[ClassView, ...] = ()
+    similar: tuple[SimilarView, ...] = ()
 
     @property
     def gist(self) -> str:
@@ -110,7 +147,7 @@ def finding_view(
     tail = "" if brief or len(program) > _PROGRAM else _tail(folder, script, program)
     return FindingView(
         name=visible(name),
-        anchor="f-" + re.sub(r"[^A-Za-z0-9_-]", "_", name),
+        anchor=_anchor(name),
         title=visible(plain_title(finding)),
         word=weight.word,
         rank=weight.rank,
@@ -134,7 +171,16 @@ def finding_view(
         whole=bool(tail) and visible(program + tail) == program + tail,
         links=tuple(_links(folder, page_folder)) if folder else (),
         brief=brief,
+        features=() if brief else tuple(_features(finding)),
+        variants=() if brief else tuple(_variants(finding)),
+        group=() if brief else tuple(_group(finding, folders)),
+        classes=() if brief else tuple(_classes(finding)),
+        similar=() if brief else tuple(_similar(finding)),
     )
+
+
+def _anchor(name: str) -> str:
+    return "f-" + re.sub(r"[^A-Za-z0-9_-]", "_", name)
 
 
 def visible(text: str) -> str:
@@ -168,8 +214,58 @@ def _where(finding: Finding) -> Iterator[tuple[str, str]]:
     if end.get("how", "done") != "done":
         yield "Process ended", " ".join(str(end[key]) for key in ("how", "signal", "stage", "why") if end.get(key))
     for key, item in triage.items():
+        if key == "class" and isinstance(item, Mapping):
+            continue  # has a place of its own
         if key not in _PLACED and item not in ("", None, [], {}):
             yield key.replace("_", " ").capitalize(), _plain(item)
+
+
+#: Key of ``Finding.triage`` → what it says of features, and a style.
+_FEATURES = (
+    ("essential_features", "Needs", "needed"),
+    ("free_features", "Does not need", "free"),
+    ("untold_features", "Cannot be told", "untold"),
+)
+
+
+def _features(finding: Finding) -> Iterator[FeatureList]:
+    for key, term, mark in _FEATURES:
+        names = tuple(visible(cut(str(name), _LINE)) for name in _list(finding.triage.get(key)))
+        if names:
+            yield FeatureList(term, mark, names)
+
+
+def _variants(finding: Finding) -> Iterator[tuple[str, str, bool]]:
+    for name, outcome in _map(finding.triage.get("variants")).items():
+        yield visible(cut(str(name), _LINE)), visible(cut(_plain(outcome), _LINE)), outcome == "pass"
+
+
+def _group(finding: Finding, folders: Mapping[str, Path]) -> Iterator[tuple[str, str]]:
+    known = {folder.name for folder in folders.values()}
+    for name in map(str, _list(finding.triage.get("group"))):
+        yield visible(cut(name, _LINE)), _anchor(name) if name in known else ""
+
+
+def _classes(finding: Finding) -> Iterator[ClassView]:
+    found = _map(finding.triage.get("class"))
+    reasons = _map(found.get("reasons"))
+    for part in PARTS:
+        if found.get(part):
+            told = tuple(visible(cut(str(reason), _LINE)) for reason in _list(reasons.get(part)))
+            yield ClassView(part.capitalize(), visible(cut(str(found[part]), _LINE)), told)
+
+
+def _similar(finding: Finding) -> Iterator[SimilarView]:
+    for item in map(_map, _list(finding.triage.get("similar"))):
+        link = str(item.get("link", ""))
+        score = item.get("score")
+        if item.get("title"):
+            yield SimilarView(
+                visible(cut(f"#{item.get('number', '?')}", 20)),
+                visible(cut(str(item["title"]), _LINE)),
+                link if PLAIN_LINK.fullmatch(link) else "",
+                f"{score:.2f}" if isinstance(score, (int, float)) else "",
+            )
 
 
 def _evidence(finding: Finding) -> Iterator[tuple[str, str]]:
@@ -262,6 +358,10 @@ def _plain(value: Any) -> str:
 
 def _map(value: Any) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}
+
+
+def _list(value: Any) -> Sequence[Any]:
+    return value if isinstance(value, (list, tuple)) else ()
 
 
 def _tail(folder: Path | None, name: str, program: str) -> str:

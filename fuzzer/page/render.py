@@ -40,11 +40,23 @@ _DOMAINS = {
 _STATES = (("confirmed", "c1"), ("debatable", "c2"), ("known", "c3"), ("flaky", "c4"))
 
 
-def page(data: CampaignData, page_folder: Path, now: float | None = None) -> str:
+@dataclass(frozen=True)
+class Live:
+    """What a page that is served has beyond one that is a file: Eddy's own text, as it stands. Each finding then tells
+    its name as ``data-name``, and the page may ask its own server."""
+
+    style: str
+    script: str
+    markup: str
+
+
+def page(data: CampaignData, page_folder: Path, now: float | None = None, live: Live | None = None) -> str:
     """The whole page as HTML. ``page_folder`` is where it will lie: links to files are relative to it."""
     environment = _environment()
-    views, cards = _cards(data, page_folder, environment.get_template("finding.html").module)
+    views, cards = _cards(data, page_folder, environment.get_template("finding.html").module, live is not None)
     style, script = _asset("style.css"), _asset("page.js")
+    if live is not None:
+        style, script = style + live.style, script + live.script
     open_views = [view for view in views if not view.aside]
     return environment.get_template("page.html").render(
         name=visible(data.directory.path.name),
@@ -54,6 +66,7 @@ def page(data: CampaignData, page_folder: Path, now: float | None = None) -> str
         script=Markup(script),
         style_hash=_hash(style),
         script_hash=_hash(script),
+        live=Markup(live.markup) if live else "",
         headline=_headline(open_views),
         tiles=_tiles(data),
         target=_target(data),
@@ -101,7 +114,9 @@ def _hash(text: str) -> str:
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
-def _cards(data: CampaignData, page_folder: Path, macros: Any) -> tuple[list[FindingView], list[Markup]]:
+def _cards(
+    data: CampaignData, page_folder: Path, macros: Any, named: bool = False
+) -> tuple[list[FindingView], list[Markup]]:
     """Views of the findings that are listed, and their HTML; the first open one is unfolded."""
     shown = data.findings[:_FINDINGS]
     views: list[FindingView] = []
@@ -110,7 +125,7 @@ def _cards(data: CampaignData, page_folder: Path, macros: Any) -> tuple[list[Fin
     for number, finding in enumerate(shown, 1):
         for brief in (False, True):
             view = finding_view(finding, data.folders, data.labels, page_folder, brief)
-            card = macros.finding_card(view, not unfolded and not view.aside)
+            card = macros.finding_card(view, not unfolded and not view.aside, named)
             size = len(card.encode("utf-8", "replace"))
             if used + size + _BRIEF * (len(shown) - number) <= _CARDS:
                 break

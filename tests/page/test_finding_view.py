@@ -68,6 +68,41 @@ def test_results_of_triage_are_shown_also_those_of_a_later_eddy():
     assert shown["Cause"] == "class: shape inference"
 
 
+def test_features_variants_and_group_have_places_of_their_own():
+    folders = {"other": Path("/c/findings/0123-other one")}
+    triage = {
+        "essential_features": ["layout=offset"], "free_features": ["dtype=int8", "shape=odd"], "untold_features": [],
+        "variants": {"decomp": "pass", "inductor": "wrong_value"}, "group": ["0123-other one", "gone"],
+    }  # fmt: skip
+    shown = view(finding("m", triage=triage), folders=folders)
+    assert [(item.term, item.names) for item in shown.features] == [
+        ("Needs", ("layout=offset",)),
+        ("Does not need", ("dtype=int8", "shape=odd")),
+    ]
+    assert shown.variants == (("decomp", "pass", True), ("inductor", "wrong_value", False))
+    assert shown.group == (("0123-other one", "f-0123-other_one"), ("gone", ""))
+    assert shown.where == ()
+
+
+def test_classes_and_similar_issues_are_shown_with_reasons_and_safe_links():
+    link = "https://github.com/pytorch/pytorch/issues/7"
+    classes = {"symptom": "mutation", "task": "memory_layout", "reasons": {"task": ["why\u202e"]}, "by": "rules"}
+    similar = [{"number": 7, "title": "t", "link": link, "score": 0.5}, {"title": "x", "link": "javascript:0"}, "#3"]
+    shown = view(finding("m", triage={"class": classes, "similar": similar}))
+    assert [(item.part, item.name, item.reasons) for item in shown.classes] == [
+        ("Symptom", "mutation", ()),
+        ("Task", "memory_layout", ("why\\u202e",)),
+    ]
+    assert [(item.number, item.link, item.score) for item in shown.similar] == [("#7", link, "0.50"), ("#?", "", "")]
+
+
+@pytest.mark.parametrize("junk", [None, "text", 3, [], ["x"], {"a": 1}])
+def test_triage_of_another_shape_is_no_hindrance(junk):
+    keys = ("class", "similar", "essential_features", "variants", "group", "versions", "bisect")
+    shown = view(finding("m", triage=dict.fromkeys(keys, junk)))
+    assert shown.title and not shown.classes and not shown.similar
+
+
 def test_a_label_names_the_other_finding():
     labels = Labels().with_label("m", Judgement(Label.DUPLICATE_OF, "other", "same stack"))
     shown = view(finding("m"), labels=labels, folders={"other": Path("/c/findings/abc-other")})

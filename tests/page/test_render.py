@@ -68,6 +68,27 @@ def test_text_of_programs_is_text(directory):
     assert PROGRAM.strip() in shown and f"a warning {HOSTILE}" in shown and f"out is off {HOSTILE}" in shown
 
 
+def test_a_finding_tells_features_variants_group_class_and_similar_issues(directory):
+    link = "https://github.com/pytorch/pytorch/issues/7"
+    triage = {
+        "essential_features": ["layout=offset"], "free_features": [HOSTILE], "variants": {"decomp": "pass"},
+        "group": [HOSTILE], "class": {"symptom": "mutation", "reasons": {"symptom": [HOSTILE]}},
+        "similar": [{"number": 7, "title": HOSTILE, "link": link, "score": 0.5}],
+    }  # fmt: skip
+    data = replace(read_campaign(directory.path), findings=(finding("m", triage=triage),), folders={})
+    tags = Tags(page(data, directory.path))
+    text = " ".join(" ".join(tags.text).split())
+    for expected in (
+        "Needs layout=offset", f"Does not need {HOSTILE}", "decomp pass", f"Probably the same bug {HOSTILE}",
+        "Class by rules, unverified: mutation", f"Symptom mutation: {HOSTILE}", f"#7 {HOSTILE} 0.50",
+    ):  # fmt: skip
+        assert expected in text, expected
+    assert [attrs for tag, attrs in tags.tags if tag == "a" and attrs["href"] == link] == [
+        {"href": link, "rel": "noopener noreferrer"}
+    ]
+    assert not [tag for tag, _attrs in tags.tags if tag == "img"]
+
+
 def test_a_page_needs_and_allows_nothing_from_elsewhere(directory):
     html = rendered(directory)
     tags = Tags(html).tags
