@@ -27,6 +27,8 @@ _VALUE_KINDS = frozenset({Kind.WRONG_VALUE, Kind.WRONG_GRADIENT, Kind.WRONG_MUTA
 _PRIVATE_BACKWARD = re.compile(r"\b(?:torch\.ops\.)?aten\.\w+_backward\b")
 _TRY = re.compile(r"^\s+try:$", re.M)
 _UNINITIALISED = re.compile(r"\b(?:empty\w*|new_empty\w*|resize_\w*|resize_as_)\(")
+#: Words of the harness for an operator whose eager kernel does not compare the sizes of its arguments.
+_BEYOND = "reads beyond its arguments"
 _SHORT_FLOATS = ("float16", "bfloat16", "float8", "complex32")
 _RANDOM_OPERATORS = frozenset({
     "rand", "randn", "randint", "randperm", "rand_like", "randn_like", "randint_like", "bernoulli", "bernoulli_",
@@ -61,6 +63,11 @@ class Suspect:
     @property
     def leaf(self) -> dict[str, Any]:
         return dict(self.verdict.details.get("leaf", {}))
+
+    @property
+    def code(self) -> str:
+        """The program's own text, without the lines that a stored finding adds to run it as a script."""
+        return self.text.split("\nif __name__ ==", 1)[0]
 
     @property
     def dtype(self) -> str:
@@ -107,15 +114,23 @@ def _is_measured(suspect: Suspect) -> bool:
 
 def _undefined(suspect: Suspect, _again: Observation) -> str:
     words = sorted({op["undefined"] for op in suspect.observation.ops if op.get("undefined")})
-    if not _UNINITIALISED.search(suspect.text):
+    if not _UNINITIALISED.search(suspect.code):
         # Operators allocate before they write (dropout, batch norm): only what the program leaves unwritten counts.
         words = [word for word in words if word != "uninitialised memory"]
     if not words:
-        private = _PRIVATE_BACKWARD.search(suspect.text)
+        private = _PRIVATE_BACKWARD.search(suspect.code)
         return f"debatable: {private.group(0)} called by hand" if private else KEPT
     if words == ["uninitialised memory"]:
         return "dismissed: the program reads uninitialised memory"
     return "debatable: undefined in C++: " + ", ".join(word for word in words if word != "uninitialised memory")
+
+
+def _reads_beyond(suspect: Suspect, _again: Observation) -> str:
+    return f"debatable: eager {_BEYOND} where it ought to refuse"
+
+
+def _is_beyond(suspect: Suspect) -> bool:
+    return any(op.get("undefined") == _BEYOND for op in suspect.observation.ops)
 
 
 def _within_tolerance(suspect: Suspect, _again: Observation) -> str:
@@ -261,11 +276,12 @@ def _caught_exception(suspect: Suspect, _again: Observation) -> str:
 def _catches(suspect: Suspect) -> bool:
     raised = suspect.observation.fault(suspect.verdict.stage)
     on_fake_tensors = raised is not None and "making fake tensor call" in raised.message
-    return suspect.verdict.kind is Kind.COMPILE_ERROR and on_fake_tensors and bool(_TRY.search(suspect.text))
+    return suspect.verdict.kind is Kind.COMPILE_ERROR and on_fake_tensors and bool(_TRY.search(suspect.code))
 
 
 GATES: tuple[Gate, ...] = (
     Gate("caught exceptions", _catches, None, _caught_exception),
+    Gate("reads beyond", _is_beyond, None, _reads_beyond),
     Gate("undefined behaviour", _is_value, None, _undefined),
     Gate("PyTorch's accuracy rule", _is_value, None, _within_tolerance),
     Gate("ties", _has_index, {"ties": True}, _index_among_ties),

@@ -159,6 +159,8 @@ def _undefined(name: str, overload: str, args: Any, kwargs: Any) -> str:
             return _undefined_window(args, kwargs)
         if name in _UNINITIALISED:
             return "uninitialised memory"
+        if name in _BATCH_NORMS and any(_too_short(item, args[0].shape[1]) for item in args[1:5]):
+            return BEYOND
         if "_polynomial_" in name and len(args) > 1 and not _all_finite(args[1]):
             return "degree of a polynomial that is no number"  # the kernels convert it to an integer
     except (RuntimeError, TypeError, IndexError):
@@ -173,12 +175,21 @@ _DIVISIONS = {"div", "div_", "floor_divide", "floor_divide_", "remainder", "rema
 _UNINITIALISED = {"empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided", "resize_", "empty_permuted"}
 
 
+#: Eager does not compare the sizes of their statistics and weights with the channels.
+_BATCH_NORMS = {"native_batch_norm", "_native_batch_norm_legit", "_native_batch_norm_legit_functional", "batch_norm",
+                "_native_batch_norm_legit_no_training", "_batch_norm_with_update"}  # fmt: skip
+BEYOND = "reads beyond its arguments"
+
 #: Writing the same value everywhere is defined, however the elements overlap.
 _WRITES_ONE_VALUE = {"fill_", "zero_"}
 
 
 def _all_finite(value: Any) -> bool:
     return bool(torch.as_tensor(value).isfinite().all())
+
+
+def _too_short(value: Any, channels: int) -> bool:
+    return isinstance(value, torch.Tensor) and value.numel() < channels
 
 
 def _overlaps(value: Any) -> bool:

@@ -55,6 +55,22 @@ def test_float64_is_no_reference_for_random_numbers() -> None:
     assert not alive
 
 
+def test_a_refusal_of_what_eager_reads_beyond_is_debatable() -> None:
+    stages = {"build": None, "eager": None, "compile": fault("expand")}
+    refused = suspect(seen(stages, ops=ops("native_batch_norm", undefined="reads beyond its arguments")))
+    asked = gate("reads beyond")
+    assert refused.verdict.kind is Kind.COMPILE_ERROR and asked.applies(refused)
+    assert apply_gate(refused, asked, seen())[0].verdict.debatable
+    assert not asked.applies(suspect(seen(stages, ops=ops("native_batch_norm"))))
+
+
+def test_what_runs_a_finding_as_a_script_is_not_the_program() -> None:
+    main = '\nif __name__ == "__main__":\n    try:\n        torch.empty(3)\n    except AssertionError:\n        pass\n'
+    stages = {"build": None, "eager": None, "compile": fault("Observed exception")}
+    asked = gate("caught exceptions")
+    assert not asked.applies(suspect(seen(stages), text="def fn(a):\n    return a\n" + main))
+
+
 class TestUnexpectedFacts:
     def test_a_value_that_only_the_compiled_side_made_has_no_dtype(self) -> None:
         one = suspect(seen(leaves=[leaf(eager=None)], ops=ops("max")))

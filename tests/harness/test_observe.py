@@ -101,6 +101,14 @@ def test_the_condition_of_a_sum_is_recorded() -> None:
     assert conditions == [201.0, None, None]
 
 
+def test_weights_of_fewer_channels_than_the_input_has_are_read_beyond_their_end() -> None:
+    x, one, two = torch.randn(2, 2, 3), torch.ones(1), torch.ones(2)
+    with OperatorTrace([x, one, two]) as trace:
+        torch.native_batch_norm(x, two, two, two, two, True, 0.5, 1e-5)
+        torch.native_batch_norm(x, two, two, one, one, False, 0.5, 1e-5)
+    assert [op.get("undefined") for op in trace.ops if "batch_norm" in op["op"]] == [None, "reads beyond its arguments"]
+
+
 def test_a_polynomial_of_no_degree_is_undefined() -> None:
     x, degree = torch.tensor([0.5]), torch.tensor([float("nan")])
     with OperatorTrace([x, degree]) as trace:
