@@ -66,9 +66,11 @@ def test_a_refusal_of_what_eager_reads_beyond_is_debatable() -> None:
 
 def test_what_runs_a_finding_as_a_script_is_not_the_program() -> None:
     main = '\nif __name__ == "__main__":\n    try:\n        torch.empty(3)\n    except AssertionError:\n        pass\n'
-    stages = {"build": None, "eager": None, "compile": fault("Observed exception")}
+    stages = {"build": None, "eager": None, "compile": fault("RuntimeError when making fake tensor call")}
     asked = gate("caught exceptions")
     assert not asked.applies(suspect(seen(stages), text="def fn(a):\n    return a\n" + main))
+    own = "def fn(a):\n    try:\n        return a.view(3)\n    except RuntimeError:\n        return a\n"
+    assert asked.applies(suspect(seen(stages), text=own + main))
 
 
 class TestUnexpectedFacts:
