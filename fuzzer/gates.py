@@ -195,6 +195,22 @@ def _ill_conditioned(suspect: Suspect, again: Observation) -> str:
     return KEPT
 
 
+def _noise(suspect: Suspect, again: Observation) -> str:
+    """PyTorch's rule accepts it, our own stricter one does not: is it more than rounding anywhere in it can do?"""
+    leaf, path = suspect.leaf, suspect.leaf.get("path")
+    moved = [other.get("max_abs", 0.0) for other in again.raw.get("rounded_leaves", ()) if other["path"] == path]
+    # Two roundings to one of eager's, as a rule: the factor is that of ``_ill_conditioned``.
+    if moved and max(moved) * 16 >= leaf.get("max_abs", 0.0):
+        return f"dismissed: rounding alone moves eager by {max(moved):.3g}"
+    return KEPT
+
+
+def _is_small(suspect: Suspect) -> bool:
+    leaf = suspect.leaf
+    odd = leaf.get("compiled_class_wrong") or leaf.get("nan_mismatch") or leaf.get("inf_mismatch")
+    return _has_floats(suspect) and leaf.get("same") is True and not odd and not suspect.meta.get("exact")
+
+
 def _index_among_ties(suspect: Suspect, again: Observation) -> str:
     """Eager's own result changes when it names another of several equal values, so the compiler may do so too."""
     path = suspect.leaf.get("path")
@@ -288,6 +304,7 @@ GATES: tuple[Gate, ...] = (
     Gate("cancellation", _sums, None, _cancels),
     Gate("random numbers", _has_random, {"inductor_config": {"fallback_random": True}}, _random),
     Gate("ill-conditioned", _has_floats, {"perturb": True}, _ill_conditioned),
+    Gate("rounding", _is_small, {"rounding": True}, _noise),
     Gate("cast elision", _has_short_floats, {"inductor_config": {"emulate_precision_casts": True}}, _cast_elision),
     Gate("persists", lambda suspect: True, {"plain": True}, _persists),
 )

@@ -13,6 +13,7 @@ import torch
 from harness import compare, execution, observe, reference, ties
 from harness.execution import Program, Result
 from harness.faults import fault_of
+from harness.rounding import RandomRounding
 from harness.toolchain import Toolchain
 
 Report = Callable[[dict[str, Any]], None]
@@ -76,6 +77,8 @@ class ExecChild:
                 for second, result in ((False, eager), (True, self.second_result)):
                     if result is not None:
                         self.moved[second] = self.perturbed(result, meta, gradients, second)
+            if self.options.get("rounding") and eager is not None:
+                self.facts(rounded_leaves=self.rounded(eager, meta, gradients))
             if self.options.get("ties") and eager is not None:
                 self.facts(tied_leaves=self.other_ties(eager, meta, gradients))
         if self.options.get("only_eager") or only == {"eager"}:
@@ -231,6 +234,18 @@ class ExecChild:
             with contextlib.suppress(Exception):  # a program that refuses nudged inputs tells nothing
                 inputs = reference.nudged(self.program.inputs(second), seed)
                 found += compare_results(eager, execution.call(self.program.fn, inputs, meta, gradients), None)
+        return found
+
+    def rounded(self, eager: Result, meta: dict[str, Any], gradients: bool) -> list[dict[str, Any]]:
+        """How far eager itself moves when every operator that rounds does so at random (three times)."""
+        self.beat("perturbed")
+        found: list[dict[str, Any]] = []
+        for seed in (1, 2, 3):
+            with contextlib.suppress(Exception):  # a program that does not run under a mode tells nothing
+                with RandomRounding(seed):
+                    other = execution.call(self.program.fn, self.program.inputs(), meta, gradients)
+                found += compare_results(eager, other, None)
+        torch._dynamo.reset()  # see ``observe``
         return found
 
     def other_ties(self, eager: Result, meta: dict[str, Any], gradients: bool) -> list[dict[str, Any]]:

@@ -91,6 +91,7 @@ class ExecOptions(TypedDict, total=False):
     only_eager: bool
     observe: bool  # trace operators (default true)
     perturb: bool  # run eager on inputs moved by one ULP as well
+    rounding: bool  # run eager with random rounding as well (see harness.rounding)
     ties: bool  # run eager with ties decided the other way as well (see harness.ties)
     bisect: dict[str, Any]  # run torch's own bisector in place of everything else (see harness.bisecting)
 
@@ -182,6 +183,7 @@ class ObservationMap(TypedDict, total=False):
     aliases: dict[str, list[list[str]]]  # "eager"/"compiled" -> groups of paths that share storage
     ops: list[OpMap]
     perturbed_leaves: list[LeafMap]  # eager against eager on inputs moved by one ULP
+    rounded_leaves: list[LeafMap]  # eager against eager with random rounding
     tied_leaves: list[LeafMap]  # eager against eager with ties decided the other way
     values: list[list[str]]  # per input leaf: words for its elements (see harness.observe.value_words)
     cxx: dict[str, Any]  # the C++ step: kernels, reused, seconds, cpu, fallbacks, forms (see harness.toolchain.Cost)

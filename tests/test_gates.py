@@ -73,6 +73,19 @@ def test_what_runs_a_finding_as_a_script_is_not_the_program() -> None:
     assert asked.applies(suspect(seen(stages), text=own + main))
 
 
+class TestRounding:
+    def test_what_rounding_alone_can_do_is_dismissed(self) -> None:
+        small = suspect(seen(leaves=[leaf(same=True, max_abs=1e-16)], ops=ops("exp", dtype="float64")))
+        asked = gate("rounding")
+        assert asked.applies(small)
+        assert not apply_gate(small, asked, seen(rounded_leaves=[leaf(max_abs=2e-16)]))[1]
+        assert apply_gate(small, asked, seen(rounded_leaves=[leaf(max_abs=1e-18)]))[1]
+        assert apply_gate(small, asked, seen(rounded_leaves=[leaf("other", max_abs=1.0)]))[1]
+
+    def test_what_pytorch_rejects_is_not_asked(self) -> None:
+        assert not gate("rounding").applies(suspect(seen(leaves=[leaf(same=False)], ops=ops("exp"))))
+
+
 class TestUnexpectedFacts:
     def test_a_value_that_only_the_compiled_side_made_has_no_dtype(self) -> None:
         one = suspect(seen(leaves=[leaf(eager=None)], ops=ops("max")))
