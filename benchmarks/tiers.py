@@ -23,8 +23,10 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.results import save, table
+from fuzzer.finding import State
 from fuzzer.policy.streams import stream
 from fuzzer.store.directory import CampaignDirectory
+from fuzzer.store.findings import FindingStore
 from fuzzer.store.journal import read_journal
 from fuzzer.verdict import Kind
 
@@ -56,20 +58,25 @@ class Replay:
         ]
 
 
-def replay(runs: Iterable[Mapping[str, Any]], skips: Callable[[Mapping[str, Any]], bool]) -> Replay:
-    """What leaving out the C++ step of the programs that ``skips`` names would have changed."""
+def replay(
+    runs: Iterable[Mapping[str, Any]], found: Mapping[str, Kind], skips: Callable[[Mapping[str, Any]], bool]
+) -> Replay:
+    """What leaving out the C++ step of the programs that ``skips`` names would have changed.
+
+    ``found`` maps programs that became findings to the kind of fault.
+    """
     total = Replay()
     for run in runs:
-        outcome, reached = run["outcome"], _reached(run)
+        kind, reached = found.get(run["program"]), _reached(run)
         total.programs += 1
         total.seconds += run["seconds"]
-        total.findings += bool(outcome["new_finding"])
+        total.findings += kind is not None
         total.reached += reached
         if skips(run):
             total.skipped += 1
             total.saved += run["cxx"]["seconds"]
             total.reached_by_skipped += reached
-            total.lost += bool(outcome["new_finding"]) and Kind(outcome["kind"]) not in _FRONT_HALF
+            total.lost += kind is not None and kind not in _FRONT_HALF
     return total
 
 
@@ -102,7 +109,10 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("dir")
     parser.add_argument("--sampled", type=float, default=0.02)
     args = parser.parse_args(argv)
-    rows = (row for _at, row in read_journal(CampaignDirectory.open(Path(args.dir)).journal))
+    directory = CampaignDirectory.open(Path(args.dir))
+    findings = FindingStore(directory).load_all()
+    found = {item.program_id: item.kind for item in findings if item.state is State.CONFIRMED and not item.debatable}
+    rows = (row for _at, row in read_journal(directory.journal))
     runs = [row for row in rows if row["t"] == "run" and row["cxx"]]
     forms = [form for run in runs for form in run["cxx"].get("forms", [])]
     facts = {
@@ -114,8 +124,8 @@ def main(argv: list[str] | None = None) -> int:
         "seconds_of_cxx": round(sum(run["cxx"]["seconds"] for run in runs), 1),
     }
     policies = {
-        "forms seen": replay(runs, unseen_forms(args.sampled)),
-        "sampled only": replay(runs, sampled_only(args.sampled)),
+        "forms seen": replay(runs, found, unseen_forms(args.sampled)),
+        "sampled only": replay(runs, found, sampled_only(args.sampled)),
     }
     print(json.dumps(facts))
     head = ["policy", "programs skipped", "pace (1: one tier)", "findings lost", "newly reached by skipped (at most)"]
