@@ -82,7 +82,8 @@ class TestRounding:
         assert apply_gate(small, asked, seen(rounded_leaves=[leaf(max_abs=1e-18)]))[1]
         assert apply_gate(small, asked, seen(rounded_leaves=[leaf("other", max_abs=1.0)]))[1]
 
-    def test_what_pytorch_rejects_is_not_asked(self) -> None:
+    def test_neither_what_pytorch_rejects_is_asked_nor_short_floats(self) -> None:
+        assert not gate("rounding").applies(suspect(seen(leaves=[leaf(same=True)], ops=ops("exp", dtype="float16"))))
         assert not gate("rounding").applies(suspect(seen(leaves=[leaf(same=False)], ops=ops("exp"))))
 
 
