@@ -7,18 +7,11 @@ Nothing is executed. The tree says what was *written*: what really ran is read i
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
+from fuzzer.features.detect_meta import CONFIG_WORDS, Words, read_meta, vocabulary
 from fuzzer.program import MODES, Program
-
-Words = dict[str, set[str]]
-
-
-def vocabulary(text: str) -> frozenset[str]:
-    """The words of a text: a list of many short words reads better as one string."""
-    return frozenset(text.split())
-
 
 #: Functions whose positional integers name dimensions; a negative literal elsewhere is only a number.
 _DIM_FUNCTIONS = vocabulary(
@@ -44,7 +37,12 @@ _DTYPE_ALIASES = {
     "half": "float16", "float": "float32", "double": "float64", "short": "int16", "int": "int32", "long": "int64",
     "cfloat": "complex64", "cdouble": "complex128",
 }  # fmt: skip
-_INT64_MAX = 2**63 - 1
+#: From here on an integer is an extreme: doubled, it no longer fits 64 bits.
+_INT64_EXTREME = 2**62
+#: No tensor of a program has so many dimensions.
+_FAR_DIM = 7
+#: Functions whose lists hold sizes, of which -1 stands for the one that is left over.
+_LEFT_OVER = frozenset({"view", "reshape", "expand", "unflatten", "split", "tensor", "as_tensor"})
 #: From here on a float literal is an extreme: its square overflows float32.
 _FLOAT_EXTREME = 2.0e19
 
@@ -63,18 +61,11 @@ _CALL_WORDS = {
 }  # fmt: skip
 _READS_DATA = frozenset({"item", "any", "all", "sum", "max", "min", "mean", "equal", "allclose", "tolist"})
 
-_CONFIG_WORDS = vocabulary(
-    """threads2 scalar vector256 freezing cpp_wrapper max_autotune no_epilogue_fusion no_inplace_buffers small_fusion
-    aggressive_fusion no_pattern_matcher no_layout_optimization free_output_stride no_split_reductions no_tail_vec
-    emulate_casts memory_planning small_chunks fullgraph compile_dynamic static_shapes capture_scalars
-    capture_dynamic_shapes specialize_int unspecialize_nn no_cse aggressive_recompute"""
-)
-
 #: Groups that this module fills, each with every word it can report.
 TEXT_DETECTORS: Mapping[str, frozenset[str]] = {
     "mode": frozenset(MODES),
     "context": vocabulary("no_grad inference_mode autocast random second_call set_grad strict_stride"),
-    "config": _CONFIG_WORDS,
+    "config": CONFIG_WORDS,
     "control": vocabulary(
         "cond while_loop map scan checkpoint if_data if_static for_loop while try early_return assert break with "
         "recursion"
@@ -83,7 +74,7 @@ TEXT_DETECTORS: Mapping[str, frozenset[str]] = {
     | vocabulary(
         "closure lambda module nested_module variadic keyword_only comprehension generator dict_result list_result "
         "global_state decorator custom_autograd dataclass fstring walrus unpacking buffer_mutation data_attribute "
-        "dict_subscript"
+        "dict_subscript number_input"
     ),
     "mutation": vocabulary("inplace_method setitem augmented out_argument masked_setitem fill_scalar"),
     "text_cast": _DTYPES | {"any"},
@@ -91,7 +82,8 @@ TEXT_DETECTORS: Mapping[str, frozenset[str]] = {
     "boundary": vocabulary(
         "negative_dim int64_extreme int32_extreme float_extreme zero_size slice_step slice_bound negative_index "
         "ceil_mode negative_padding dilation stride keepdim alpha rounding_mode tuple_dim empty_dim correction "
-        "descending boolean_mask none_index zero_argument large_shift groups asymmetric_padding"
+        "descending boolean_mask none_index zero_argument large_shift groups asymmetric_padding far_dim negative_list "
+        "zero_list"
     ),
     "text_mechanism": frozenset({"item_fill"}),
     "results": frozenset({"several"}),
@@ -101,75 +93,18 @@ TEXT_DETECTORS: Mapping[str, frozenset[str]] = {
 def read_text(program: Program) -> Words:
     """Words per group of ``TEXT_DETECTORS`` for one program. Linear in the size of its text."""
     words: Words = {group: set() for group in TEXT_DETECTORS}
-    _read_meta(program.meta, words)
+    read_meta(program.meta, words)
     _Reader(words).read(ast.parse(program.text))
     return words
 
 
-# --- META ---------------------------------------------------------------------------------------------------------
-
-
-def _flatten(options: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    for key, value in options.items():
-        name = f"{prefix}{key}"
-        if isinstance(value, Mapping):
-            yield from _flatten(value, f"{name}.")
-        else:
-            yield name, value
-
-
-def _falsy(value: Any) -> bool:
-    return not value
-
-
-def _at_least_two(value: Any) -> bool:
-    return isinstance(value, int) and value >= 2
-
-
-#: option of META → (word, test of its value). Names are those of torch's own config modules.
-_OPTIONS: dict[str, tuple[tuple[str, Callable[[Any], bool]], ...]] = {
-    "cpp.threads": (("threads2", _at_least_two),),
-    "cpp.simdlen": (("scalar", lambda v: v in (0, 1)), ("vector256", lambda v: v == 256)),
-    "cpp.min_chunk_size": (("small_chunks", lambda v: isinstance(v, int) and v < 512),),
-    "cpp.enable_loop_tail_vec": (("no_tail_vec", _falsy),),
-    "freezing": (("freezing", bool),),
-    "cpp_wrapper": (("cpp_wrapper", bool),),
-    "max_autotune": (("max_autotune", bool),),
-    "epilogue_fusion": (("no_epilogue_fusion", _falsy),),
-    "inplace_buffers": (("no_inplace_buffers", _falsy),),
-    "max_fusion_size": (("small_fusion", lambda v: isinstance(v, int) and v < 16),),
-    "aggressive_fusion": (("aggressive_fusion", bool),),
-    "pattern_matcher": (("no_pattern_matcher", _falsy),),
-    "layout_optimization": (("no_layout_optimization", _falsy),),
-    "keep_output_stride": (("free_output_stride", _falsy),),
-    "split_reductions": (("no_split_reductions", _falsy),),
-    "emulate_precision_casts": (("emulate_casts", bool),),
-    "memory_planning": (("memory_planning", bool),),
-    "capture_scalar_outputs": (("capture_scalars", bool),),
-    "capture_dynamic_output_shape_ops": (("capture_dynamic_shapes", bool),),
-    "specialize_int": (("specialize_int", bool),),
-    "inline_inbuilt_nn_modules": (("unspecialize_nn", _falsy),),
-    "cse": (("no_cse", _falsy),),
-    "aggressive_recomputation": (("aggressive_recompute", bool),),
-    "fullgraph": (("fullgraph", bool),),
-    "dynamic": (("compile_dynamic", lambda v: v is True), ("static_shapes", lambda v: v is False)),
-    "mode": (("max_autotune", lambda v: isinstance(v, str) and v.startswith("max-autotune")),),
-}
-
-
-def _read_meta(meta: Mapping[str, Any], words: Words) -> None:
-    words["mode"].add(str(meta.get("mode", "forward")))
-    for key, word in (("no_grad", "no_grad"), ("random", "random"), ("check_stride", "strict_stride")):
-        if meta.get(key):
-            words["context"].add(word)
-    for key in ("inductor_config", "dynamo_config", "functorch_config", "compile", "compile_kwargs"):
-        options = meta.get(key)
-        if not isinstance(options, Mapping):
-            continue
-        for name, value in _flatten(options):
-            for word, holds in _OPTIONS.get(name.removeprefix("options."), ()):
-                if holds(value):
-                    words["config"].add(word)
+def read_statement(node: ast.stmt) -> Words:
+    """The same for one statement of ``fn``."""
+    words: Words = {group: set() for group in TEXT_DETECTORS}
+    reader = _Reader(words)
+    reader.functions.append("fn")
+    reader.visit(node)
+    return words
 
 
 # --- the tree -----------------------------------------------------------------------------------------------------
@@ -318,6 +253,9 @@ class _Reader:
                 self.add("python", "dict_result")
             elif isinstance(node.value, ast.List):
                 self.add("python", "list_result")
+        numbers = any(_number(item) is not None for item in _elements(node.value))
+        if numbers and self.functions[-1:] == ["build_inputs"]:
+            self.add("python", "number_input")
         if self.functions == ["fn"] and len(_elements(node.value) or getattr(node.value, "keys", ())) > 1:
             self.add("results", "several")
 
@@ -368,9 +306,9 @@ class _Reader:
     def constant(self, node: ast.Constant) -> None:
         value = node.value
         if type(value) is int:
-            if value >= _INT64_MAX:
+            if value >= _INT64_EXTREME:
                 self.add("boundary", "int64_extreme")
-            elif value in (2**31 - 1, 2**31):
+            elif value >= 2**31 - 1:
                 self.add("boundary", "int32_extreme")
         elif type(value) is float:
             if abs(value) >= _FLOAT_EXTREME:
@@ -415,7 +353,16 @@ class _Reader:
             self.add("boundary", "large_shift")
         for keyword in node.keywords:
             self._keyword(keyword.arg or "", keyword.value)
+        if name not in _DIM_FUNCTIONS | _LEFT_OVER | _SHAPE_FUNCTIONS and self.functions[-1:] != ["build_inputs"]:
+            values = [_number(item) for argument in node.args for item in _elements(argument)]
+            integers = [value for value in values if type(value) is int]
+            if len(integers) > 1 and name != "pad":
+                self.words["boundary"] |= {"zero_list"} if 0 in integers else set()
+                self.words["boundary"] |= {"negative_list"} if min(integers) < 0 else set()
         if name in _DIM_FUNCTIONS:
+            numbers = (_number(item) for argument in node.args for item in (_elements(argument) or [argument]))
+            if any(type(number) is int and abs(number) >= _FAR_DIM for number in numbers):
+                self.add("boundary", "far_dim")
             if any(_negative(item) for argument in node.args for item in (_elements(argument) or [argument])):
                 self.add("boundary", "negative_dim")
             if any(isinstance(argument, ast.Tuple) and len(argument.elts) > 1 for argument in node.args):
@@ -460,6 +407,8 @@ class _Reader:
         if name in ("dim", "axis", "dims", "dim0", "dim1", "start_dim", "end_dim"):
             if any(_negative(item) for item in items or [value]):
                 self.add("boundary", "negative_dim")
+            if any(type(number) is int and abs(number) >= _FAR_DIM for number in map(_number, items or [value])):
+                self.add("boundary", "far_dim")
             if len(items) > 1:
                 self.add("boundary", "tuple_dim")
             elif isinstance(value, (ast.Tuple, ast.List)) and not items:

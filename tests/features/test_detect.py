@@ -31,10 +31,12 @@ def test_text_and_run_join() -> None:
     }  # fmt: skip
 
 
-def test_without_a_run_the_text_speaks_for_dtypes() -> None:
-    text = program("return x.to(torch.int8).add_(1)")
-    assert detect(text, None, family_of) == {
-        "mode=forward", "dtype=int8", "mutation=inplace_method", "topology=in_place",
+def test_without_a_run_the_text_speaks_for_dtypes_and_families() -> None:
+    text = program("return x.to(torch.int8).cumsum_(0)")
+    families = {"aten.cumsum": "scan", "aten.randn": "random"}
+    assert detect(text, None, lambda name: families.get(name, "")) == {
+        "mode=forward", "dtype=int8", "dtype=float32", "mutation=inplace_method", "topology=in_place",
+        "op_family=scan",
     }  # fmt: skip
     ran = detect(text, observe(op("relu", [-1], [tensor(2)])), family_of)
     assert "dtype=int8" not in ran and "dtype=float32" in ran  # written, but it never ran
@@ -55,7 +57,8 @@ def _everything() -> frozenset[str]:
         found |= detect(program(body), None, family_of)
     for meta in [*CONFIGS.values(), *(f"{{'mode': {mode!r}}}" for mode in MODES), "{'random': True}"]:
         found |= detect(program("return x", meta), None, family_of)
-    for before in (MODULE, FUNCTION, "def build_inputs2():\n    return ()\n"):
+    number = "def build_inputs2():\n    return ()\n\n\ndef build_inputs():\n    return 1.0, 2\n"
+    for before in (MODULE, FUNCTION, number):
         found |= detect(program("return x", before=before), None, family_of)
 
     def see(*ops: dict, family=family_of, **raw) -> None:

@@ -28,7 +28,7 @@ def test_the_shipped_space_covers_every_dimension(space: FeatureSpace) -> None:
         "control python mutation mechanism"
     )
     assert set(space.dimensions) == set(expected.split())
-    assert 120 <= len(space.features) <= 220
+    assert 120 <= len(space.features) <= 240
     assert len(space.dimensions["adjacency"].values) == 30
 
 
