@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from fuzzer.engines.idioms import Knowledge
 from fuzzer.engines.mutate import MutationContext, mutate
 from fuzzer.engines.template import CannotWrite, TemplateEngine, Written
 from fuzzer.engines.view import ProgramView, ViewError
@@ -67,6 +68,8 @@ class CampaignOptions:
     full: bool = False  # every kernel compiled, as users compile it
     limits: dict[str, Any] = field(default_factory=dict)
     confirmations: int = 3
+    without: tuple[str, ...] = ()  # sources of knowledge that are switched off
+    raised: dict[str, float] = field(default_factory=dict)  # arm → factor on its prior
 
 
 class Campaign:
@@ -84,8 +87,11 @@ class Campaign:
         self.llm = llm
         self.directory = directory
         self.options = options
-        self.state = LoopState(operators, FeatureSpace.load(), options.seed)
-        self.engine = TemplateEngine(operators)
+        self.knowledge = Knowledge.without(options.without)
+        self.operators = operators if self.knowledge.neighbours else operators.without_neighbours()
+        self.space = FeatureSpace.load()
+        self.state = self._fresh_state()
+        self.engine = TemplateEngine(self.operators, self.knowledge)
         self.known_issues = known_issues
         self.report = report
         self.journal = Journal(directory.journal)
@@ -108,6 +114,10 @@ class Campaign:
 
     # -- life -----------------------------------------------------------------------------------------------------
 
+    def _fresh_state(self) -> LoopState:
+        chosen = self.options
+        return LoopState(self.operators, self.space, chosen.seed, knowledge=self.knowledge, raised=chosen.raised)
+
     def recover(self) -> int:
         """Snapshot plus later records of the journal. Returns the number of runs recovered."""
         offset = 0
@@ -118,7 +128,7 @@ class Campaign:
                 offset = loaded[1]
             except (KeyError, TypeError, ValueError) as error:
                 self.note("warning", f"the snapshot is of another version ({error!r}); replaying the whole journal")
-                self.state = LoopState(self.state.operators, self.state.space, self.options.seed)
+                self.state = self._fresh_state()
         for _after, record in self.journal.replay(offset):
             self.state.apply(record)
         stores = (self.journal, self.snapshot, self.corpus_files, self.findings)
@@ -274,7 +284,10 @@ class Campaign:
         if plan.donor:
             with contextlib.suppress(ViewError):
                 donor = ProgramView.of(self.program(plan.donor))
-        context = MutationContext(random.Random(plan.random), self.state.operators, donor, plan.features)
+        schedule = self.state.schedule
+        context = MutationContext(
+            random.Random(plan.random), self.operators, donor, plan.features, self.knowledge, schedule
+        )
         child = mutate(seed, plan.operator, context)
         if child is None:
             raise CannotWrite(f"{plan.operator} does not apply to {plan.seed}")
@@ -327,6 +340,7 @@ class Campaign:
             cost=1.0 if self.options.no_clock else max(0.05, observation.seconds),
             realised=realised,
             operators=written.operators,
+            entries=state.realised_entries(named_entries(program), realised),
             new_coverage=new,
             new_finding=news,
             program=program.id,
@@ -430,6 +444,12 @@ class Campaign:
         """One line for the screen and the event log."""
         self.events.append(time.time(), kind, text)
         self.report(kind, text)
+
+
+def named_entries(program: Program) -> list[str]:
+    """Ids of bug patterns and subgraphs that META names; a program from outside may hold anything there."""
+    names = program.meta.get("knowledge", ())
+    return [name for name in names if isinstance(name, str)] if isinstance(names, (list, tuple)) else []
 
 
 def is_valid(observation: Observation) -> bool:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from fuzzer.engines.idioms import Knowledge
 from fuzzer.engines.mutate import MUTATIONS
 from fuzzer.engines.wishes import askable
 from fuzzer.features.space import FeatureSpace
@@ -63,12 +64,31 @@ class Counters:
 class LoopState:
     """Schedule, corpus, coverage, buckets, counters."""
 
-    def __init__(self, operators: Operators, space: FeatureSpace, seed: int, *, targets: int = 1) -> None:
+    def __init__(
+        self,
+        operators: Operators,
+        space: FeatureSpace,
+        seed: int,
+        *,
+        targets: int = 1,
+        knowledge: Knowledge | None = None,
+        raised: Mapping[str, float] | None = None,
+    ) -> None:
+        """
+        Args:
+            knowledge: sources that are switched on; all by default.
+            raised: arm → factor on its prior (what changed in the compiler); names that are no arm are left out.
+        """
         self.operators = operators
         self.space = space
+        self.knowledge = knowledge or Knowledge()
+        self.raised = dict(raised or {})
         families = operators.choosable()
-        self._arms = (list(families), families, sorted(MUTATIONS))
-        self.schedule = Schedule(space, *self._arms, seed, askable=askable(), targets=targets)
+        self._arms = (list(families), families, sorted(self.knowledge.mutations(MUTATIONS)))
+        self._entries = {entry.id: entry for entry in self.knowledge.entries()}
+        self._weights = {name: entry.weight for name, entry in self._entries.items()}
+        self.schedule = Schedule(space, *self._arms, seed, askable=askable(), entries=self._weights, targets=targets)
+        self.schedule.raise_priors(self.raised)
         self.corpus = Corpus()
         self.known = KnownCoverage()
         self.pairs = Combinations(space.features)
@@ -182,6 +202,14 @@ class LoopState:
     def conformity(self) -> float:
         return self.counters.realised / max(1, self.counters.asked)
 
+    def realised_entries(self, named: Iterable[str], realised: frozenset[str]) -> tuple[str, ...]:
+        """Of the bug patterns and subgraphs that went into a program: those whose features it still has.
+
+        What eager refuses leaves no facts of its run, so there the name alone counts.
+        """
+        found = (self._entries[name] for name in dict.fromkeys(named) if name in self._entries)
+        return tuple(entry.id for entry in found if entry.refused or realised.issuperset(entry.brings))
+
     def family_of(self, aten: str) -> str:
         return self.operators.family_of_aten(aten)
 
@@ -202,7 +230,10 @@ class LoopState:
 
     def restore(self, data: Mapping[str, Any]) -> None:
         """Take the state that ``to_map`` wrote; knowledge may have grown since."""
-        self.schedule = Schedule.from_map(data["schedule"], self.space, *self._arms, askable=askable())
+        self.schedule = Schedule.from_map(
+            data["schedule"], self.space, *self._arms, askable=askable(), entries=self._weights
+        )
+        self.schedule.raise_priors(self.raised)
         self.corpus = Corpus.from_map(data["corpus"])
         self.known = KnownCoverage.from_map(data["known"])
         if data["pairs"]["features"] == self.pairs.features:

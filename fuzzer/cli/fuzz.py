@@ -17,7 +17,9 @@ from typing import Any
 from fuzzer import __version__
 from fuzzer.campaign import Campaign, CampaignOptions
 from fuzzer.cli import common, llm
+from fuzzer.engines.idioms import Knowledge
 from fuzzer.exits import Exit, UserError
+from fuzzer.knowledge.changes import Changes
 from fuzzer.knowledge.live import operators_for
 from fuzzer.known_issues import KnownIssues
 from fuzzer.screen import Screen, plain_line
@@ -44,6 +46,16 @@ def add(parsers: Any) -> None:
     parser.add_argument("--seeds", metavar="PATH", help="programs (a file or a folder) to start from")
     parser.add_argument("--full", action="store_true", help="compile every kernel, with what users compile it with")
     parser.add_argument("--plant", choices=("relu", "log1p"), help="plant a bug in the target's children (self-test)")
+    parser.add_argument(
+        "--without",
+        metavar="NAME[,NAME]",
+        help="switch sources of knowledge off (ablation): patterns, subgraphs, neighbours; knowledge means all",
+    )
+    parser.add_argument(
+        "--changed",
+        metavar="FILE",
+        help="prefer what changed in the compiler: output of `eddy knowledge diff --out FILE`",
+    )
     llm.add_fuzz_options(parser)
     common.add_target_options(parser)
     parser.set_defaults(run=run)
@@ -81,8 +93,15 @@ def run(args: argparse.Namespace) -> int:
 
 def _directory(args: argparse.Namespace) -> tuple[CampaignDirectory, bool]:
     exists = (Path(args.dir) / "campaign.toml").exists()
+    chosen = _knowledge_config(args)
     if args.resume or (args.resume_or_new and exists):
-        return CampaignDirectory.open(args.dir), True
+        directory = CampaignDirectory.open(args.dir)
+        for name, value in chosen.items():
+            if directory.config.get(name, type(value)()) != value:
+                raise UserError(
+                    f"--{_OPTION[name]} differs from the campaign in {args.dir}; resume without it, or start anew"
+                )
+        return directory, True
     seed = secrets.randbelow(2**31) if args.seed is None else args.seed
     config: dict[str, Any] = {
         "eddy": __version__,
@@ -96,8 +115,25 @@ def _directory(args: argparse.Namespace) -> tuple[CampaignDirectory, bool]:
         config["full"] = True
     if args.plant:
         config["plant"] = args.plant
+    config |= chosen
     config |= llm.config_of(args)
     return CampaignDirectory.create(args.dir, config), False
+
+
+#: Entry of campaign.toml → option.
+_OPTION = {"without": "without", "raised": "changed"}
+
+
+def _knowledge_config(args: argparse.Namespace) -> dict[str, Any]:
+    """What of knowledge was chosen, checked; empty where nothing was."""
+    chosen: dict[str, Any] = {}
+    if args.without is not None:
+        names = sorted({name.strip() for name in args.without.split(",") if name.strip()})
+        Knowledge.without(names)
+        chosen["without"] = names
+    if args.changed is not None:
+        chosen["raised"] = Changes.read(Path(args.changed)).factors(common.load_operators())
+    return chosen
 
 
 def _options(directory: CampaignDirectory, args: argparse.Namespace) -> CampaignOptions:
@@ -116,6 +152,8 @@ def _options(directory: CampaignDirectory, args: argparse.Namespace) -> Campaign
             max_execs=args.max_execs or 0,
             stop_on_plateau=args.stop_on_plateau,
             exit_on_finding=args.exit_on_finding,
+            without=tuple(map(str, config.get("without", ()))),
+            raised={str(arm): float(factor) for arm, factor in config.get("raised", {}).items()},
         )
     except KeyError as error:
         raise UserError(f"{directory.config_file}: {error} is missing; add that line", Exit.DIRECTORY) from None

@@ -7,6 +7,7 @@ are words with weights; a person's classification replaces theirs, and how often
 from __future__ import annotations
 
 import json
+import random
 import re
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
@@ -72,6 +73,7 @@ CREATE TABLE IF NOT EXISTS issues (
   machine_task TEXT NOT NULL, machine_cause TEXT NOT NULL, task TEXT NOT NULL, cause TEXT NOT NULL,
   human_verified INTEGER NOT NULL DEFAULT 0
 );
+CREATE TABLE IF NOT EXISTS sampled (number INTEGER PRIMARY KEY);
 CREATE VIRTUAL TABLE IF NOT EXISTS issue_text USING fts5(title, body, labels, tokenize = 'porter unicode61');
 """
 
@@ -97,6 +99,16 @@ class Similar:
     cause: str
     human_verified: bool
     score: float
+
+
+@dataclass(frozen=True)
+class Judged:
+    """What the machine and a person said of one issue."""
+
+    machine_task: str
+    task: str
+    machine_cause: str
+    cause: str
 
 
 def read_issues(path: Path) -> tuple[list[Issue], list[str]]:
@@ -163,6 +175,14 @@ def _markdown(text: str) -> Iterator[Issue]:
         title, lines = (heading["title"] or heading["rest"] or "").strip(), []
 
 
+def _encodable(issue: Issue) -> Issue:
+    """Without lone surrogates, which JSON can spell and UTF-8 cannot hold."""
+    title, body, state, *labels = (
+        text.encode("utf-8", "replace").decode() for text in (issue.title, issue.body, issue.state, *issue.labels)
+    )
+    return Issue(issue.number, title, body, tuple(labels), state)
+
+
 def classify(issue: Issue) -> tuple[str, str]:
     """(task, root cause) that the most words speak for; ``unknown`` where none does."""
     return _most(issue, TASKS), _most(issue, CAUSES)
@@ -202,7 +222,7 @@ class IssueIndex:
     def add(self, issues: Iterable[Issue]) -> int:
         """Add or renew issues; what a person verified stays. Returns how many."""
         count = 0
-        for issue in issues:
+        for issue in map(_encodable, issues):
             task, cause = classify(issue)
             labels = ", ".join(issue.labels)
             self._base.execute(
@@ -245,6 +265,28 @@ class IssueIndex:
         )
         if not changed.rowcount:
             raise UserError(f"issue {number} is not in the index; import it first")
+
+    def sample(self, count: int, seed: int = 0) -> list[Issue]:
+        """Issues drawn at random among those that no person classified, remembered as drawn; fewer where few are left.
+
+        The machine's classes are not in it: they would lead the person.
+        """
+        rows = self._base.execute("SELECT number FROM issues WHERE NOT human_verified ORDER BY number").fetchall()
+        numbers = [number for (number,) in rows]
+        chosen = sorted(random.Random(seed).sample(numbers, min(count, len(numbers))))
+        self._base.executemany("INSERT OR IGNORE INTO sampled VALUES (?)", [(number,) for number in chosen])
+        return [self._issue(number) for number in chosen]
+
+    def _issue(self, number: int) -> Issue:
+        row = self._base.execute("SELECT title, body, labels, state FROM issues WHERE number = ?", (number,)).fetchone()
+        title, body, labels, state = row
+        return Issue(number, title, body, tuple(filter(None, labels.split(", "))), state)
+
+    def judged(self, sampled: bool = False) -> list[Judged]:
+        """Issues that a person classified; ``sampled``: only those drawn at random, which speak for all."""
+        among = "WHERE human_verified" + (" AND number IN (SELECT number FROM sampled)" if sampled else "")
+        rows = self._base.execute(f"SELECT machine_task, task, machine_cause, cause FROM issues {among}")
+        return [Judged(*row) for row in rows]
 
     def counts(self) -> dict[str, dict[str, int]]:
         """Issues by task and by cause."""

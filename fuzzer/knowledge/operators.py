@@ -176,6 +176,13 @@ class Operators:
         for operator in self.by_key.values():
             self.by_family.setdefault(operator.family, []).append(operator)
         self._neighbours: dict[str, list[Operator]] = {}
+        self._informed = True
+
+    def without_neighbours(self) -> Operators:
+        """The same catalogue that does not know which operators are alike (an ablation)."""
+        bare = Operators(self.by_key.values(), self.families, self.fingerprint)
+        bare._informed = False
+        return bare
 
     @classmethod
     def from_records(
@@ -241,15 +248,18 @@ class Operators:
 
     def neighbours(self, operator: Operator) -> list[Operator]:
         """Functional neighbours, nearest first: same family, as many tensor arguments in some call; ordered by
-        likeness of name and of keywords."""
+        likeness of name and of keywords. Without that knowledge: any operator with as many, in no order that means
+        anything."""
         if operator.key not in self._neighbours:
-            alike = [
-                other
-                for other in self.by_family.get(operator.family, [])
-                if other.key != operator.key and other.arities & operator.arities
-            ]
-            self._neighbours[operator.key] = sorted(alike, key=lambda other: (-likeness(operator, other), other.key))
+            among = self.by_family.get(operator.family, []) if self._informed else self.by_key.values()
+            alike = [other for other in among if other.key != operator.key and other.arities & operator.arities]
+            self._neighbours[operator.key] = sorted(alike, key=lambda other: self._distance(operator, other))
         return list(self._neighbours[operator.key])
+
+    def _distance(self, one: Operator, other: Operator) -> tuple[float, str]:
+        if self._informed:
+            return -likeness(one, other), other.key
+        return zlib.crc32(f"{one.key} {other.key}".encode()), other.key
 
 
 def likeness(one: Operator, other: Operator) -> float:

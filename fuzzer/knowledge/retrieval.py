@@ -149,8 +149,6 @@ def program_vector(
     for name in calls:
         known = [families.of(name), families.of(name.rpartition(".")[2])]
         found.add(f"family={next((family for family in known if family != OTHER), OTHER)}")
-    if not ran:
-        found.update(f"dtype={dtype}" for dtype in _written_dtypes(program))
     found.update(f"family={family_of(name)}" for name in ran)
     return frozenset(found - {f"family={OTHER}", "family=", "op="})
 
@@ -170,27 +168,3 @@ def called(program: Program) -> Iterator[str]:
                 yield _SIGNS[type(inner.op)]
             elif isinstance(inner, ast.Attribute) and inner.attr in _ATTRIBUTES and not building:
                 yield inner.attr
-
-
-#: Calls whose result has this dtype, unless they say otherwise.
-_DTYPE_OF: Mapping[str, str] = {
-    "half": "float16", "bfloat16": "bfloat16", "double": "float64", "long": "int64", "randint": "int64",
-    "randperm": "int64", "argmax": "int64", "argmin": "int64", "randn": "float32", "rand": "float32", "arange": "int64",
-    "zeros": "float32", "ones": "float32",
-}  # fmt: skip
-
-
-def _written_dtypes(program: Program) -> set[str]:
-    """Dtypes that the text implies without naming them: all there is of a program that eager refused."""
-    found = set()
-    for node in ast.walk(ast.parse(program.text)):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-            dtype = _DTYPE_OF.get(node.func.attr)
-            if any(keyword.arg == "dtype" for keyword in node.keywords):
-                continue
-            if dtype:
-                found.add(dtype)
-            elif node.func.attr == "tensor" and node.args:
-                numbers = [inner.value for inner in ast.walk(node.args[0]) if isinstance(inner, ast.Constant)]
-                found.add("int64" if numbers and all(type(number) is int for number in numbers) else "float32")
-    return found

@@ -228,12 +228,17 @@ class ArmSet:
         """Discounted number of pulls of the set (a pull that credits several arms counts once)."""
         return self._pulls
 
+    def mean(self, arm: str) -> float:
+        """Mean of the arm's success rate."""
+        success, failure, _ = self._current(arm)
+        return (self.rate * self.prior_weight + success) / (self.prior_weight + success + failure)
+
     def posterior(self, arm: str) -> tuple[float, float, float]:
         """Mean and the 5 % and 95 % quantiles of the arm's success rate (costs and multipliers aside)."""
         success, failure, _ = self._current(arm)
         a = self.rate * self.prior_weight + success
         b = (1.0 - self.rate) * self.prior_weight + failure
-        return a / (a + b), beta_quantile(0.05, a, b), beta_quantile(0.95, a, b)
+        return self.mean(arm), beta_quantile(0.05, a, b), beta_quantile(0.95, a, b)
 
     def to_map(self) -> dict[str, Any]:
         return {

@@ -88,6 +88,7 @@ class Outcome:
     program: str = ""  # id of the program that ran; the neighbourhood of a finding is explored from it
     bucket: str = ""  # major signature of a suspect; "" for none. Crowded buckets are blockers
     tokens: int = 0  # of the language model, spent on the program
+    entries: tuple[str, ...] = ()  # ids of bug patterns and subgraphs in it, whose features were realised
     species: tuple[str, ...] = ()  # always observable keys (kernel classes), for the discovery estimate
 
     def to_map(self) -> dict[str, Any]:
@@ -100,7 +101,7 @@ class Outcome:
             **_known(
                 cls,
                 data,
-                {"plan": Plan.from_map, "realised": frozenset, "operators": tuple, "species": tuple},
+                {"plan": Plan.from_map, "realised": frozenset, "operators": tuple, "entries": tuple, "species": tuple},
             )
         )
 

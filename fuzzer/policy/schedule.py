@@ -1,8 +1,8 @@
 """The schedule: what to run next, and what to learn from what ran.
 
 Arms are hierarchical: an engine (template, mutate, llm), then a mutation or a prompt family with its form of output;
-dimensions, then their values; operator families, then operators. Credit goes to what was *realised* and used, never to
-what was merely asked for.
+dimensions, then their values; operator families, then operators; bug patterns and subgraphs. Credit goes to what was
+*realised* and used, never to what was merely asked for.
 """
 
 from __future__ import annotations
@@ -53,6 +53,7 @@ class Schedule:
         seed: int,
         *,
         askable: Collection[str] | None = None,
+        entries: Mapping[str, float] | None = None,
         targets: int = 1,
         uniform: bool = False,
         open_loop: bool = False,
@@ -60,6 +61,7 @@ class Schedule:
         """
         Args:
             askable: features that the engines can bring about; None for all.
+            entries: bug patterns and subgraphs → their weights, prior odds of mattering.
             families: operator families that the catalogue offers.
             operator_keys: family → keys of its operators.
             mutations: names of the mutation operators; ``splice`` is given a donor. Empty: template programs only.
@@ -82,6 +84,9 @@ class Schedule:
         self.advice: dict[str, float] = {}  # arm → what is left of the factor
         self.families = ArmSet("family", families, learning=self.learning)
         self.operators: dict[str, ArmSet] = {}  # family → arms, made at first use
+        self.weights = dict(entries or {})
+        self.entries = ArmSet("knowledge", self.weights, learning=self.learning)
+        self.raised: dict[str, float] = {}  # arm → factor on its prior, for good
         self._names = {"mutation": tuple(mutations), "family": tuple(families)}  # a resumed set may hold older arms
         self.vectors = VectorSampler(space, self.learning, askable)
         self.plateau = Plateau()
@@ -149,6 +154,25 @@ class Schedule:
         arms = self.operators.get(family) or ArmSet(family, keys, learning=self.learning)
         return arms.choose_many(rng, k, keys, self.exploration) if keys else []
 
+    def rank_entries(self, ids: Sequence[str], rng: random.Random) -> list[str]:
+        """Bug patterns or subgraphs in the order in which to try them: a Thompson draw each, times their weights.
+
+        ``rng`` is the program's own stream; like ``choose_operators`` this leaves no trace.
+        """
+        return self.entries.choose_many(rng, len(ids), ids, self.exploration, self.weights)
+
+    def entry_odds(self) -> dict[str, tuple[float, float]]:
+        """Entry → (a, b) for ``Retriever.retrieve``: its weight times how much better than the average entry it did.
+
+        Only entries that ran are in it: the others stand at their weights.
+        """
+        rate = self.entries.rate
+        found = {}
+        for name in self.weights:
+            if self.entries.pulls(name) > 0:
+                found[name] = (self.weights[name] * self.entries.mean(name) / rate, 1.0)
+        return found
+
     def _template(self) -> Plan:
         features = self.vectors.draw(self.streams["features"], *_TEMPLATE_FEATURES, self.exploration)
         return self._plan("template", features=features, families=self._draw_families(features))
@@ -214,11 +238,13 @@ class Schedule:
             self.mutations.credit(plan.operator, reward, cost)
         self.vectors.credit(plan.features, outcome.realised, reward, cost)
         self._credit_operators(outcome)
+        if outcome.entries:
+            self.entries.credit_many(outcome.entries, reward, cost)
         discovered = outcome.new_finding or any(
             count > 0 for domain, count in outcome.new_coverage.items() if domain != PAIRS
         )
         self.plateau.observe(outcome.species or outcome.operators, discovered)
-        self.blockers.observe(outcome.bucket, (*outcome.realised, *outcome.operators))
+        self.blockers.observe(outcome.bucket, (*outcome.realised, *outcome.operators, *outcome.entries))
         if self.learnt % _REVIEW_EVERY == 0:
             for bucket, arm, factor in self.blockers.review():
                 self._multiply(arm, f"blocker:{bucket}", factor)
@@ -234,6 +260,11 @@ class Schedule:
             self.advice.update(bounded)
         return unknown
 
+    def raise_priors(self, factors: Mapping[str, float]) -> list[str]:
+        """Lasting factors (¼ … 4) on arms, such as those of what changed in the compiler. Returns what is no arm."""
+        self.raised = dict(factors)
+        return [arm for arm, factor in factors.items() if not self._multiply(arm, "changed", factor)]
+
     def _fade_advice(self) -> None:
         for arm, factor in list(self.advice.items()):
             factor **= _ADVICE_FADE
@@ -244,8 +275,8 @@ class Schedule:
 
     def _multiply(self, arm: str, source: str, factor: float) -> bool:
         found = False
-        sets = (self.engines, self.mutations, self.prompts, self.families, self.vectors.dimensions, self.vectors.values)
-        for arms in sets:
+        single = (self.engines, self.mutations, self.prompts, self.families, self.entries)
+        for arms in (*single, self.vectors.dimensions, self.vectors.values):
             if arm in arms:
                 arms.set_multiplier(arm, source, factor)
                 found = True
@@ -313,6 +344,7 @@ class Schedule:
             "mutations": self.mutations.to_map(),
             "families": self.families.to_map(),
             "operators": {family: arms.to_map() for family, arms in self.operators.items()},
+            "entries": self.entries.to_map(),
             "vectors": self.vectors.to_map(),
             "plateau": self.plateau.to_map(),
             "blockers": self.blockers.to_map(),
@@ -329,6 +361,7 @@ class Schedule:
         operator_keys: Mapping[str, Sequence[str]],
         mutations: Sequence[str],
         askable: Collection[str] | None = None,
+        entries: Mapping[str, float] | None = None,
     ) -> Schedule:
         """The state that ``to_map`` wrote, over a catalogue that may have grown: new arms start fresh."""
         schedule = cls(
@@ -338,6 +371,7 @@ class Schedule:
             mutations,
             data["streams"]["seed"],
             askable=askable,
+            entries=entries,
             targets=data["targets"],
             uniform=data["uniform"],
             open_loop=data["open_loop"],
@@ -349,7 +383,10 @@ class Schedule:
             schedule.orders, schedule.advice = data["orders"], dict(data["advice"])
             schedule.prompts = ArmSet.from_map(data["prompts"])
         schedule.families = ArmSet.from_map(data["families"])
-        for arms, names in ((schedule.mutations, mutations), (schedule.families, families)):
+        if "entries" in data:
+            schedule.entries = ArmSet.from_map(data["entries"])
+        known = ((schedule.mutations, mutations), (schedule.families, families), (schedule.entries, schedule.weights))
+        for arms, names in known:
             for name in names:
                 arms.add(name)
         schedule.operators = {family: ArmSet.from_map(arms) for family, arms in data["operators"].items()}
