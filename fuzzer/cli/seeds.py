@@ -20,6 +20,7 @@ from fuzzer.seeds.importer import NOT_FOR_US, Imported, import_paths
 from fuzzer.seeds.listing import list_seeds
 from fuzzer.seeds.record import record_script
 from fuzzer.seeds.recorded import programs_of
+from fuzzer.seeds.shipped import SHIPPED
 from fuzzer.verdict import Kind, Verdict
 
 _SHOWN_REASONS = 12
@@ -66,8 +67,8 @@ def _add_trace(actions: Any) -> None:
 
 
 def _add_list(actions: Any) -> None:
-    parser = actions.add_parser("list", help="list the programs of a folder or of a campaign's corpus")
-    parser.add_argument("dir", nargs="?", default=".", metavar="DIR", help="(default: the current folder)")
+    parser = actions.add_parser("list", help="list seeds: those that ship, of a folder, of a campaign's corpus")
+    parser.add_argument("dir", nargs="?", metavar="DIR", help="a folder or a campaign (default: the seeds that ship)")
     parser.add_argument("--json", action="store_true", help="a JSON line a seed")
     parser.set_defaults(run=run_list)
 
@@ -114,7 +115,7 @@ def _print_trace(summary: dict[str, Any], out: Path) -> None:
 
 
 def run_list(args: argparse.Namespace) -> int:
-    listing = list_seeds(Path(args.dir))
+    listing = list_seeds(Path(args.dir) if args.dir else SHIPPED)
     for row in listing.rows:
         if args.json:
             print(json.dumps(row.to_map()))

@@ -7,12 +7,15 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
+from fuzzer.engines import fillings
+from fuzzer.engines.boundary import Limit, limits
 from fuzzer.engines.draft import Candidate, Draft, Facts
 from fuzzer.engines.idioms import Idiom, Idioms, default_idioms, write
 from fuzzer.engines.render import EFFECTS, Slots, render
-from fuzzer.engines.tensors import COMPLEX, FLOATS, SIGNED, UNSIGNED, Fresh, Shape, reshaped
+from fuzzer.engines.tensors import Fresh
 from fuzzer.engines.wishes import BOUNDARY_TEXT, Wishes
-from fuzzer.knowledge.operators import Call, Form, Operator, Operators, Tensor
+from fuzzer.knowledge.operators import Call, Form, Operator, Operators
+from fuzzer.knowledge.patterns import Entry
 
 #: How often each form is written, before the probe has its say.
 _FORM_WEIGHTS: Mapping[str, float] = {
@@ -21,14 +24,12 @@ _FORM_WEIGHTS: Mapping[str, float] = {
 _REFUSALS = 6  # refused proposals without one that held, after which an operator gets its recorded calls only
 _MOST_IDIOMS = 8
 _ADAPTED = 0.7  # share of idioms tried on an adapted tensor where none fits as it is
-_SPELLED = 24  # numbers of a literal tensor: beyond, nobody would type them
 #: Results without defined contents: every difference would be dismissed.
 _UNINITIALISED = re.compile(r"\b(new_)?empty|resize|\bset_\b")
 #: Graph breaks or shapes that depend on data: refused by a program that must be one graph.
 _DATA_DEPENDENT = re.compile(
     r"\bitem\b|nonzero|masked_select|unique|argwhere|\bequal\b|allclose|tolist|histogram|bincount|repeat_interleave"
 )
-_SHIFT = re.compile(r"shift|<<|>>")
 
 
 class Proposer:
@@ -70,6 +71,7 @@ class Proposer:
         main: str = "",
         direct: bool = False,
         call: Call | None = None,
+        limit: Limit | None = None,
         modules: bool = False,
         pure: bool = False,
     ) -> list[Candidate]:
@@ -79,13 +81,14 @@ class Proposer:
             main: a live tensor that it must read; then nothing is proposed that does not.
             direct: without a view or a cast between them.
             call: the recorded call to start from; by default any.
+            limit: one of that call's limits, to be written in its place.
             modules: only the operator's module forms.
             pure: none of its forms that write in place.
         """
         chosen = _call_and_form(operator, wishes, draft, rng, call, modules, pure)
         if chosen is None:
             return []
-        call, form = chosen
+        call, form = chosen if limit is None else (limit.call, chosen[1])
         held, refused = self._fared.get(operator.key, (0, 0))
         bold = held > 0 or refused < _REFUSALS or bool(main)
         makers: list[Callable[[], Slots | None]] = []
@@ -93,13 +96,13 @@ class Proposer:
         if ranked and call.tensors:
             # A view taken by strides must stay within what it is taken of: only the recorded tensor is known to do.
             if bold and "as_strided" not in operator.name:
-                makers += [lambda: _connected(operator, call, ranked, wishes, rng)] * 2
+                makers += [lambda: fillings.connected(operator, call, ranked, wishes, rng)] * 2
             if not direct and "as_strided" not in operator.name:
-                makers += [lambda: _adapted(operator, call, ranked, wishes, rng)]
-                makers += [lambda: _joined(call, ranked, wishes, rng)]
+                makers += [lambda: fillings.adapted(operator, call, ranked, wishes, rng)]
+                makers += [lambda: fillings.joined(call, ranked, wishes, rng)]
         if not main:
-            makers += [lambda: _fresh(operator, call, wishes, rng)] * (1 if ranked else 2)
-            makers += [lambda: _recorded(call, wishes)]
+            makers += [lambda: fillings.all_fresh(operator, call, wishes, rng)] * (1 if ranked else 2)
+            makers += [lambda: fillings.recorded(call, wishes)]
         candidates: list[Candidate] = []
         for make in makers:
             slots = make()
@@ -119,6 +122,35 @@ class Proposer:
                 if pattern.search(_arguments_text(call))
             ]
         return self._carrying[boundary]
+
+    def at_limit(
+        self,
+        operator: Operator,
+        draft: Draft,
+        wishes: Wishes,
+        rng: random.Random,
+        pure: bool = False,
+    ) -> list[Candidate]:
+        """Candidates with one argument of a recorded call at a limit (see ``boundary``); [] where it has none."""
+        call = rng.choice(operator.calls)
+        found = limits(operator, call)
+        if not found:
+            return []
+        # Kinds first: a call has many positions, and few flags.
+        kind = rng.choice(sorted({limit.about for limit in found}))
+        limit = rng.choice([limit for limit in found if limit.about == kind])
+        return self.propose(operator, draft, wishes, rng, call=call, limit=limit, pure=pure)
+
+    def by_entry(self, entries: Sequence[Entry], draft: Draft, wishes: Wishes, rng: random.Random) -> list[Candidate]:
+        """One entry of knowledge as it stands, on a live tensor where one fits; META remembers its id."""
+        if not entries:
+            return []
+        entry = rng.choice(entries)
+        mode = entry.template.meta.get("mode", wishes.mode)
+        if entry.template.returns == "dict" or mode != wishes.mode:
+            return []
+        found = [self._idiom(entry.template, draft, wishes, rng, "", way) for way in ("live", "adapted", "fresh")]
+        return [replace(c, meta={**c.meta, "knowledge": [entry.id]}) for c in found if c is not None]
 
     # -- idioms -------------------------------------------------------------------------------------------------
 
@@ -156,7 +188,7 @@ class Proposer:
             dtype, shape = idiom.subject(rng)
             dtype = next((d for d in wishes.values("dtype") if d in idiom.dtypes), dtype)
             (x,) = draft.fresh_names(1)
-            inputs.append((x, Fresh(shape, dtype, grad=_graded(dtype, wishes)).text(rng)))
+            inputs.append((x, Fresh(shape, dtype, grad=fillings.graded(dtype, wishes)).text(rng)))
         elif way == "live":
             fitting = [(n, f) for n, f in live if idiom.fits(f["dtype"], f["shape"], n not in given)]
             if not fitting:
@@ -182,7 +214,7 @@ class Proposer:
                 reads.append(y)
             else:
                 (y,) = draft.fresh_names(1)
-                inputs.append((y, Fresh(shape, dtype, grad=_graded(dtype, wishes)).text(rng)))
+                inputs.append((y, Fresh(shape, dtype, grad=fillings.graded(dtype, wishes)).text(rng)))
         piece = write(idiom, x, dtype, shape, rng, lambda: draft.fresh_names(1)[0], y)
         binds = (*(name for name, _ in (*inputs, *piece.inputs)), *bound, *piece.binds)
         return Candidate(
@@ -245,159 +277,6 @@ def _arguments_text(call: Call) -> str:
     return ", ".join([*bound.args, *(f"{name}={value}" for name, value in bound.kwargs.items())])
 
 
-# -- ways to fill the slots -------------------------------------------------------------------------------------------
-
-
-def _usable(operator: Operator, call: Call) -> list[int]:
-    """Slots that may hold any numbers: not positions, masks, or amounts to shift by."""
-    usable = [index for index, tensor in enumerate(call.tensors) if tensor.data is None]
-    if any(_SHIFT.search(form.text) for form in operator.forms):
-        return [0] if call.tensors else []
-    return usable
-
-
-def _loose(operator: Operator, tensor: Tensor, index: int) -> Fresh:
-    fresh = Fresh.of(tensor).loosened()
-    if index and any(_SHIFT.search(form.text) for form in operator.forms):
-        fresh = replace(fresh, low=0, high=7)
-    return fresh
-
-
-def _connected(
-    operator: Operator, call: Call, ranked: Sequence[tuple[str, Facts]], wishes: Wishes, rng: random.Random
-) -> Slots | None:
-    """A live tensor in one slot, the other slots shaped after it."""
-    usable = _usable(operator, call)
-    if not usable:
-        return None
-    main = rng.choice(usable) if rng.random() < 0.3 else usable[0]
-    recorded = call.tensors[main]
-    same_kind = [item for item in ranked if _kind(item[1]["dtype"]) == _kind(recorded.dtype)]
-    same_rank = [item for item in same_kind if len(item[1]["shape"]) == len(recorded.shape)]
-    name, facts = (same_rank or same_kind or ranked)[0]
-    sizes = dict(zip(recorded.shape, facts["shape"])) if len(facts["shape"]) == len(recorded.shape) else {}
-    slots = Slots(sizes={old: new for old, new in sizes.items() if old > 2} if rng.random() < 0.5 else {})
-    for index, tensor in enumerate(call.tensors):
-        if index == main:
-            slots.use(name)
-            continue
-        shape = tuple(facts["shape"]) if tensor.shape == recorded.shape else _mapped(tensor.shape, sizes)
-        dtype = facts["dtype"] if tensor.dtype == recorded.dtype and tensor.data is None else tensor.dtype
-        twin = [other for other, known in ranked if tuple(known["shape"]) == shape and known["dtype"] == dtype]
-        if twin and index in usable and rng.random() < 0.6:
-            slots.use(rng.choice(twin[:4]))
-        else:
-            fresh = replace(_loose(operator, tensor, index), shape=shape, dtype=dtype, grad=_graded(dtype, wishes))
-            slots.make(fresh)
-    return slots
-
-
-def _adapted(
-    operator: Operator, call: Call, ranked: Sequence[tuple[str, Facts]], wishes: Wishes, rng: random.Random
-) -> Slots | None:
-    """A live tensor brought to the recorded shape and kind of dtype by a view and a cast."""
-    usable = _usable(operator, call)
-    if not usable:
-        return None
-    main = rng.choice(usable)
-    recorded = call.tensors[main]
-    for name, facts in ranked:
-        adapter = _adapter(tuple(facts["shape"]), recorded.shape)
-        if adapter is None:
-            continue
-        if facts["dtype"] != recorded.dtype and _kind(facts["dtype"]) != _kind(recorded.dtype):
-            if _kind(recorded.dtype) == "int" or _kind(facts["dtype"]) == "complex":
-                continue  # indices and lengths made from arbitrary floats would be refused, or undefined
-            adapter += f".to(torch.{recorded.dtype})"
-        slots = Slots()
-        for index, tensor in enumerate(call.tensors):
-            if index == main:
-                slots.use(name, adapter)
-            else:
-                slots.make(replace(_loose(operator, tensor, index), grad=_graded(tensor.dtype, wishes)))
-        return slots
-    return None
-
-
-def _joined(call: Call, ranked: Sequence[tuple[str, Facts]], wishes: Wishes, rng: random.Random) -> Slots | None:
-    """The recorded call, one of whose floats also depends on a live tensor, whatever its shape."""
-    usable = [i for i, tensor in enumerate(call.tensors) if tensor.data is None and tensor.dtype in FLOATS]
-    floats = [(name, facts) for name, facts in ranked if facts["dtype"] in FLOATS and 0 not in facts["shape"]]
-    if not usable or not floats:
-        return None
-    main = rng.choice(usable)
-    name, facts = floats[0]
-    slots = Slots()
-    for index, tensor in enumerate(call.tensors):
-        fresh = replace(Fresh.of(tensor).loosened(), grad=_graded(tensor.dtype, wishes))
-        if index == main:
-            number = "{}.mean()" if facts["shape"] else "{}"
-            slots.join(fresh, name, number if facts["dtype"] == tensor.dtype else f"{number}.to(torch.{tensor.dtype})")
-        else:
-            slots.make(fresh)
-    return slots
-
-
-def _adapter(have: Shape, want: Shape) -> str | None:
-    """A view expression from one shape to another, ``{}`` standing for the tensor; None where there is none."""
-    if have == want:
-        return "{}"
-    sizes = ", ".join(map(str, want))
-    if _numel(have) == _numel(want):
-        return f"{{}}.reshape({sizes or '()'})"
-    if len(have) == len(want) and all(h >= w for h, w in zip(have, want)):
-        cuts = [f":{w}" if h != w else ":" for h, w in zip(have, want)]
-        while cuts[-1] == ":":
-            cuts.pop()
-        return "{}[" + ", ".join(cuts) + "]"
-    if len(have) <= len(want) and all(h in (1, w) for h, w in zip(reversed(have), reversed(want))):
-        return f"{{}}.expand({sizes})"
-    if _numel(have) > _numel(want) > 0 and want:
-        flat = "{}.flatten()[:" + f"{_numel(want)}]"
-        return flat if len(want) == 1 else f"{flat}.reshape({sizes})"
-    return None
-
-
-def _fresh(operator: Operator, call: Call, wishes: Wishes, rng: random.Random) -> Slots | None:
-    """All slots fresh, with the dtype, shape, layout and values that the features ask for."""
-    tensors = list(call.tensors)
-    if not tensors:
-        return Slots()
-    shapes = [tensor.shape for tensor in tensors]
-    for wish in wishes.values("shape"):
-        shapes = reshaped(shapes, wish, rng) or shapes
-    dtype = _wanted_dtype(operator, wishes, rng)
-    layouts = wishes.values("layout")
-    values = wishes.values("values")
-    marked = rng.randrange(len(tensors))
-    slots = Slots()
-    for index, (tensor, shape) in enumerate(zip(tensors, shapes)):
-        if tensor.data is not None and shape != tensor.shape:
-            return None
-        fresh = _loose(operator, tensor, index)
-        if tensor.data is None:
-            fresh = replace(fresh, shape=shape, dtype=_swapped(tensor, dtype))
-            if layouts and (index == marked or rng.random() < 0.4):
-                fresh = replace(fresh, layout=rng.choice(layouts))
-            if values and index == marked:
-                fresh = replace(fresh, values=rng.choice(values))
-        slots.make(replace(fresh, grad=_graded(fresh.dtype, wishes)))
-    return slots
-
-
-def _recorded(call: Call, wishes: Wishes) -> Slots | None:
-    slots = Slots()
-    for tensor in call.tensors:
-        fresh = replace(Fresh.of(tensor), grad=_graded(tensor.dtype, wishes))
-        if fresh.spelled > _SPELLED:
-            return None
-        slots.make(fresh)
-    return slots
-
-
-# -- helpers ----------------------------------------------------------------------------------------------------------
-
-
 def _preferred(draft: Draft, rng: random.Random) -> list[tuple[str, Facts]]:
     """Live tensors: results before inputs, what nothing reads yet and the latest first, with some disorder."""
     made = dict(draft.made())
@@ -409,51 +288,3 @@ def _preferred(draft: Draft, rng: random.Random) -> list[tuple[str, Facts]]:
         return ((name not in made) != inputs_first, name in draft.read, -place + 3 * rng.random())
 
     return [item for _, item in sorted(enumerate(live), key=rank)]
-
-
-def _wanted_dtype(operator: Operator, wishes: Wishes, rng: random.Random) -> str:
-    wanted = [dtype for dtype in wishes.values("dtype") if dtype in operator.dtypes]
-    wanted += [
-        dtype
-        for group, members in (("float8", ("float8_e4m3fn", "float8_e5m2")), ("wide_unsigned", UNSIGNED[1:]))
-        if group in wishes.values("dtype")
-        for dtype in members
-        if dtype in operator.dtypes
-    ]
-    if wanted:
-        return rng.choice(wanted)
-    if wishes.values("dtype"):
-        return ""
-    # Without a wish most programs stay in the recorded dtype; some move, for every dtype is somebody's.
-    common = [dtype for dtype in operator.dtypes if not dtype.startswith(("float8", "uint16", "uint32", "uint64"))]
-    return rng.choice(common) if common and rng.random() < 0.2 else ""
-
-
-def _swapped(tensor: Tensor, dtype: str) -> str:
-    """The wanted dtype where the slot holds numbers to compute with, not positions or masks."""
-    if not dtype or tensor.dtype not in (*FLOATS, *COMPLEX):
-        return tensor.dtype
-    return dtype
-
-
-def _graded(dtype: str, wishes: Wishes) -> bool:
-    return wishes.mode in ("backward", "train") and dtype in (*FLOATS, *COMPLEX)
-
-
-def _kind(dtype: str) -> str:
-    if dtype.startswith(("float", "bfloat")):
-        return "float"
-    if dtype.startswith("complex"):
-        return "complex"
-    return "bool" if dtype == "bool" else "int" if dtype in (*SIGNED, *UNSIGNED) else "other"
-
-
-def _mapped(shape: Shape, sizes: Mapping[int, int]) -> Shape:
-    return tuple(sizes.get(size, size) for size in shape)
-
-
-def _numel(shape: Shape) -> int:
-    count = 1
-    for size in shape:
-        count *= size
-    return count

@@ -40,6 +40,8 @@ def _run(text, second=False):
             value.train(mode == "train")
     with torch.set_grad_enabled(not scope["META"].get("no_grad")):
         result = scope["fn"](*inputs)
+    if mode == "jit_trace":  # what the tracer itself refuses tells nothing of a compiler
+        torch.jit.trace(scope["fn"], inputs, check_trace=False)(*scope["build_inputs"]())
     if mode in ("backward", "train"):
         leaves = torch.utils._pytree.tree_leaves(result)
         roots = [v for v in leaves if isinstance(v, torch.Tensor) and v.requires_grad]

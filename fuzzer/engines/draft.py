@@ -114,8 +114,10 @@ class Draft:
         self.merge(candidate.meta)
 
     def merge(self, meta: dict[str, Any]) -> None:
-        """Further entries of META; dictionaries join."""
+        """Further entries of META; dictionaries and lists join."""
         for key, value in meta.items():
+            if isinstance(value, list):
+                value = [*self.meta.get(key, ()), *(item for item in value if item not in self.meta.get(key, ()))]
             self.meta[key] = {**self.meta.get(key, {}), **value} if isinstance(value, dict) else value
 
     def unpack(self, target: str, parts: list[str], facts: list[Facts]) -> None:

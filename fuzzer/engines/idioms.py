@@ -29,6 +29,18 @@ class Knowledge:
 
     patterns: bool = True
     subgraphs: bool = True
+    neighbours: bool = True
+
+    @classmethod
+    def without(cls, names: Iterable[str]) -> Knowledge:
+        """All but the named sources; ``knowledge`` names all of them. Raises ``UserError`` for a name that is none."""
+        sources = tuple(cls.__dataclass_fields__)
+        off: set[str] = set()
+        for name in names:
+            if name not in (*sources, "knowledge"):
+                raise UserError(f"{name!r} is no source of knowledge; name of {', '.join((*sources, 'knowledge'))}")
+            off.update(sources if name == "knowledge" else (name,))
+        return cls(**{name: name not in off for name in sources})
 
     def entries(self) -> tuple[Entry, ...]:
         """Bug patterns and subgraphs that ship and are switched on."""
@@ -48,8 +60,13 @@ class Knowledge:
 class Idioms:
     """All idioms, by feature id or ``group=NAME``."""
 
-    def __init__(self, table: Mapping[str, Sequence[Idiom]]) -> None:
+    def __init__(self, table: Mapping[str, Sequence[Idiom]], entries: Iterable[Entry] = ()) -> None:
+        """``entries``: of knowledge, those with code. ``refused`` are the ones that eager must refuse, on which nothing
+        can be built; ``subgraphs`` are taken whole."""
         self._table = {key: tuple(idioms) for key, idioms in table.items()}
+        written = [entry for entry in entries if entry.template.code]
+        self.refused = tuple(entry for entry in written if entry.refused)
+        self.subgraphs = tuple(entry for entry in written if entry.kind == "subgraph")
 
     @classmethod
     def load(cls, path: Path | None = None) -> Idioms:
@@ -76,12 +93,13 @@ class Idioms:
         refuses is left out, since the engines build on what ran. The mode is the plan's to choose, not an idiom's.
         """
         table = {key: list(idioms) for key, idioms in self._table.items()}
+        entries = list(entries)
         for entry in entries:
             for feature in entry.brings:
                 if feature in table and entry.template.code and not entry.refused:
                     meta = {key: value for key, value in entry.template.meta.items() if key != "mode"}
                     table[feature].append(replace(entry.template, meta=meta))
-        return Idioms(table)
+        return Idioms(table, entries)
 
     @property
     def features(self) -> frozenset[str]:
@@ -92,10 +110,15 @@ class Idioms:
         return frozenset(key.removeprefix("group=") for key in self._table if key.startswith("group="))
 
 
-@lru_cache(maxsize=1)
+@lru_cache(maxsize=8)
+def idioms_of(knowledge: Knowledge) -> Idioms:
+    """``knowledge.idioms()``, read once."""
+    return knowledge.idioms()
+
+
 def default_idioms() -> Idioms:
     """All that ships, read once."""
-    return Knowledge().idioms()
+    return idioms_of(Knowledge())
 
 
-__all__ = ["DEFAULT_PATH", "Idiom", "Idioms", "Knowledge", "Piece", "default_idioms", "write"]
+__all__ = ["DEFAULT_PATH", "Idiom", "Idioms", "Knowledge", "Piece", "default_idioms", "idioms_of", "write"]

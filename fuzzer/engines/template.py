@@ -15,12 +15,14 @@ from typing import Any
 from fuzzer.engines.candidates import Proposer
 from fuzzer.engines.checks import whole_run
 from fuzzer.engines.draft import Candidate, Draft
+from fuzzer.engines.extras import Extras
+from fuzzer.engines.idioms import Knowledge, idioms_of
 from fuzzer.engines.second import second_inputs
 from fuzzer.engines.tensors import anchor
 from fuzzer.engines.trials import Died, Prober, Trials
 from fuzzer.engines.wishes import Wishes
 from fuzzer.features.detect import default_space, detect
-from fuzzer.knowledge.operators import Operators
+from fuzzer.knowledge.operators import Operator, Operators
 from fuzzer.policy.plan import Plan
 from fuzzer.program import Program
 
@@ -33,7 +35,14 @@ _LINES = 17  # of inputs, statements and helpers: then nothing is added that is 
 _LINKED = 0.85
 #: Share of wishes for a parameter's boundary that start from a recorded call; the others from an idiom.
 _FROM_RECORD = 0.5
+#: Share of programs with a statement one of whose arguments is at a limit.
+_AT_LIMIT = 0.2
+#: Share of programs with a subgraph of knowledge as it stands.
+_SUBGRAPH = 0.2
+#: Share of programs that end in what eager refuses: compiled code must refuse it as well.
+_REFUSED = 0.03
 _SEEDS = (1, 2, 3, 5, 8, 13)
+_SECOND = "context=second_call"
 _DEPTHS = {"topology=chain": 5, "topology=deep": 12}  # a little more than is asked: some operators do not count
 
 
@@ -59,9 +68,10 @@ class CannotWrite(Exception):
 class TemplateEngine:
     """Writes one program per plan."""
 
-    def __init__(self, operators: Operators) -> None:
+    def __init__(self, operators: Operators, knowledge: Knowledge | None = None) -> None:
+        """``knowledge``: sources that are switched on; all by default."""
         self.operators = operators
-        self.proposer = Proposer(operators)
+        self.proposer = Proposer(operators, idioms_of(knowledge or Knowledge()))
 
     async def write(self, plan: Plan, choose: ChooseOperators, prober: Prober) -> Written:
         """A program with the plan's features.
@@ -86,7 +96,9 @@ class _Writer:
         self.wishes = Wishes.of(plan.features, engine.proposer.idioms)
         self.draft = Draft(mode=self.wishes.mode)
         self.trials = Trials(self.draft, self.wishes, self.proposer, prober, self.rng)
+        self.extras = Extras(self.proposer, self.trials)
         self.why = ""  # the last refusal of a whole program
+        self.refusal = ""  # what eager says to the last statement, where it is there to be refused
         self.brought: set[str] = set()  # features that an accepted idiom brings about
 
     async def write(self) -> Written:
@@ -115,10 +127,16 @@ class _Writer:
         steps += [lambda key=key: self._feature(key) for key in self._asked()]  # type: ignore[misc]
         free = max(1, self._length() - 1 - len(steps))
         steps += [lambda number=number: self._operator(self._family(number)) for number in range(1, free + 1)]  # type: ignore[misc]
+        if self.rng.random() < _AT_LIMIT:
+            steps.append(lambda: self.extras.at_limit(self._plain()))
+        if self.rng.random() < _SUBGRAPH:
+            steps.append(self.extras.subgraph)
         self.rng.shuffle(steps)
         for step in steps:
             await step()
         await self._missing()
+        if self.rng.random() < _REFUSED and self.draft.mode == "forward" and not self.wishes.wants(_SECOND):
+            self.refusal = await self.extras.refusal(self._plain())
 
     def _asked(self) -> list[str]:
         """Features that statements bring about, each once."""
@@ -145,6 +163,13 @@ class _Writer:
         known = [family for family in self.plan.families if family in self.operators.by_family]
         known = [family for family in known if family != "uninitialised"] or ["pointwise_unary"]
         return known[number] if number < len(known) else self.rng.choice(known)
+
+    def _plain(self) -> list[Operator]:
+        """Operators of the plan's families, in random order."""
+        keys = [key for family in self.plan.families for key in self.choose(family, self.rng, 2 * _TRIES)]
+        operators = [self.operators.by_key[key] for key in dict.fromkeys(keys) if key in self.operators.by_key]
+        self.rng.shuffle(operators)
+        return [operator for operator in operators if self.proposer.allowed(operator, self.wishes)]
 
     def _full(self) -> bool:
         texts = [*self.draft.body, *self.draft.helpers]
@@ -346,6 +371,8 @@ class _Writer:
             meta["features"] = list(self.plan.features)
         if self.draft.random:
             meta["random"] = True
+        if self.refusal:
+            meta["refused"] = True
         return {**meta, **self.draft.meta}
 
     def _returns(self) -> list[str]:
@@ -367,12 +394,19 @@ class _Writer:
         ):
             self.draft.mode = "forward"
         returns = self._returns()
+        if self.refusal:
+            return await self._finished_refused(returns)
         texts: list[str] = []
-        if self.draft.mode == "dynamic" or self.wishes.wants("context=second_call"):
+        # What is traced holds for the inputs at hand alone.
+        if self.draft.mode != "jit_trace" and (self.draft.mode == "dynamic" or self.wishes.wants(_SECOND)):
             second = second_inputs(self.draft.inputs, self.draft.live, self.rng)
             texts = [self.draft.text(self._meta(), returns, inputs) for inputs in second]
         texts.append(self.draft.text(self._meta(), returns))
         chosen = await self._first_that_runs(texts)
+        if not chosen and mode == "jit_trace":
+            self.draft.mode = "forward"
+            texts = [self.draft.text(self._meta(), returns)]
+            chosen = await self._first_that_runs(texts)
         if not chosen:
             # Values were drawn in another order while the program grew; where positions, divisors or masks depend on
             # them, another seed may be needed for a program that runs.
@@ -386,6 +420,15 @@ class _Writer:
         if not chosen:
             raise CannotWrite(f"the program does not run as a whole: {self.why}")
         return Program.parse(chosen, "<template>")
+
+    async def _finished_refused(self, returns: Sequence[str]) -> Program:
+        """The whole program, which must end as its last statement did when it was tried."""
+        text = self.draft.text(self._meta(), returns)
+        (result,) = await self.trials.probe([[whole_run(text)]])
+        self.why = result["errors"][0] if result["errors"] else "it is not refused as a whole"
+        if self.why.partition(":")[0] != self.refusal.partition(":")[0]:
+            raise CannotWrite(f"the program does not end as meant: {self.why}")
+        return Program.parse(text, "<template>")
 
     async def _first_that_runs(self, texts: Sequence[str]) -> str:
         runs = [

@@ -203,14 +203,14 @@ SIZES: dict[str, Sequence[int]] = {
 }
 
 
-#: A wish may not make a tensor larger than this many elements: memory traffic tests no compiler.
-_LARGEST = 1 << 17
+#: No tensor is made larger than this many elements: memory traffic tests no compiler.
+LARGEST = 1 << 17
 
 
 def reshaped(shapes: Sequence[Shape], wish: str, rng: random.Random) -> list[Shape] | None:
     """The shapes of one call with the wish brought about, sizes that were equal staying equal; None: impossible."""
     wanted = _reshaped(shapes, wish, rng)
-    if wanted is None or any(math.prod(shape) > _LARGEST for shape in wanted):
+    if wanted is None or any(math.prod(shape) > LARGEST for shape in wanted):
         return None
     return wanted
 

@@ -12,6 +12,7 @@ from fuzzer.engines.idioms import default_idioms
 from fuzzer.engines.tensors import COMPLEX, FLOAT8, FLOATS, LAYOUTS, SIGNED, SIZES, UNSIGNED, VALUES
 from fuzzer.features.detect import default_space
 from fuzzer.features.detect_run import layouts, shape_words
+from fuzzer.program import MODES
 
 _WIDE = UNSIGNED[1:]
 
@@ -103,7 +104,7 @@ def askable() -> frozenset[str]:
     built = [f"shape={value}" for value in (*SIZES, "scalar", "high_rank", "large", "tall")]
     built += [f"dtype={value}" for value in (*FLOATS, *COMPLEX, *SIGNED, "uint8", "wide_unsigned", "bool", "float8")]
     built += [f"layout={value}" for value in LAYOUTS] + [f"values={value}" for value in VALUES]
-    built += [f"mode={value}" for value in ("forward", "backward", "dynamic", "train", "eval")]
+    built += [f"mode={value}" for value in MODES]
     built += [f"topology={value}" for value in ("chain", "deep", "multi_result")]
     built += [f"boundary={value}" for value in BOUNDARY_TEXT]
     groups = idioms.groups

@@ -66,5 +66,20 @@ def render_meta(meta: dict[str, Any]) -> str:
     short = f"META = {literal(meta)}"
     if len(short) <= WIDTH:
         return short
-    lines = "".join(f"    {literal(key)}: {literal(value)},\n" for key, value in meta.items())
+    lines = "".join(f"{_entry(key, value)}\n" for key, value in meta.items())
     return f"META = {{\n{lines}}}"
+
+
+def _entry(key: str, value: Any) -> str:
+    """One line where it fits; a longer list is filled in lines of its own."""
+    line = f"    {literal(key)}: {literal(value)},"
+    words = isinstance(value, list) and all(isinstance(item, str) and " " not in item for item in value)
+    if len(line) <= WIDTH or not words:
+        return line
+    indent = " " * 8
+    text = ", ".join(map(literal, value))
+    rows = textwrap.wrap(
+        text, WIDTH, initial_indent=indent, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+    )
+    items = "\n".join(row.rstrip(", ") + "," for row in rows)
+    return f"    {literal(key)}: [\n{items}\n    ],"

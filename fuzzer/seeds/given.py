@@ -9,6 +9,7 @@ from fuzzer.exits import UserError
 from fuzzer.features.detect import detect
 from fuzzer.policy.corpus import Seed
 from fuzzer.program import Program, ProgramError
+from fuzzer.seeds.shipped import NAME, SHIPPED
 
 #: As if it had been the first to reach so much: a given seed is tried early, and the bonus fades as it is chosen.
 _FIRST = 32
@@ -17,11 +18,17 @@ _FIRST = 32
 def read_programs(path: Path) -> tuple[list[Program], list[str]]:
     """The programs of a file, or of a folder and those below it; and a line for each file that holds none.
 
+    The name ``shipped``, where nothing in the current folder is called so, stands for the seeds that ship.
+
     Raises:
         UserError: there is no such path, or no program in it.
     """
+    if str(path) == NAME and not path.exists():
+        path = SHIPPED
     if not path.exists():
-        raise UserError(f"--seeds {path}: no such file or folder; `eddy seeds import` and `trace` make some")
+        raise UserError(
+            f"--seeds {path}: no such file or folder; `eddy seeds import` and `trace` make some, `{NAME}` is what ships"
+        )
     programs, skipped = [], []
     for file in sorted(path.rglob("*.py")) if path.is_dir() else [path]:
         try:

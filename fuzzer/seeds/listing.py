@@ -10,6 +10,7 @@ from typing import Any
 from fuzzer.exits import UserError
 from fuzzer.features.detect import detect
 from fuzzer.program import Program, ProgramError
+from fuzzer.seeds.shipped import read_index
 from fuzzer.store.corpus_files import CorpusFiles
 from fuzzer.store.directory import CampaignDirectory
 from fuzzer.store.journal import read_journal
@@ -17,8 +18,9 @@ from fuzzer.store.journal import read_journal
 
 @dataclass(frozen=True)
 class Row:
-    """One seed. ``features`` are those of its text, or those realised where it ran in a campaign. ``covered``: per
-    coverage domain the number of ids that it was the first to reach; None where nothing is known of a run."""
+    """One seed. ``features`` are those of its text, or those realised where a run is on record. ``covered``: per
+    coverage domain of a campaign the number of ids that it was the first to reach; for seeds with an index the number
+    of operators that they dispatch and of classes of kernels; None where nothing is known of a run."""
 
     id: str
     source: str
@@ -60,13 +62,19 @@ def list_seeds(folder: Path) -> Listing:
     if (folder / "campaign.toml").exists():
         _from_campaign(CampaignDirectory.open(folder), listing)
         return listing
+    index = read_index(folder)
     for path in sorted(folder.rglob("*.py")):
         try:
             program = Program.parse(path.read_text("utf-8"), str(path))
         except (ProgramError, OSError, UnicodeDecodeError) as error:
             listing.skipped.append(str(error))
             continue
-        listing.rows.append(_row(program, detect(program, None, _no_family), None))
+        known = index.get(program.id)
+        if known is None:
+            listing.rows.append(_row(program, detect(program, None, _no_family), None))
+        else:
+            covered = {"operators": len(known.operators), "kernels": known.kernels}
+            listing.rows.append(_row(program, frozenset(known.features), covered))
     return listing
 
 

@@ -12,13 +12,15 @@ from typing import Any
 
 import pytest
 
+from fuzzer.engines import template
 from fuzzer.engines.candidates import Proposer
 from fuzzer.engines.draft import Candidate, Draft
 from fuzzer.engines.second import second_inputs
 from fuzzer.engines.template import CannotWrite, TemplateEngine, Written
 from fuzzer.engines.wishes import Wishes, askable
 from fuzzer.features.detect import default_space, detect
-from fuzzer.knowledge.operators import Call, Form, Operator, Operators, Tensor
+from fuzzer.knowledge.operators import Call, Form, Literal, Operator, Operators, Tensor
+from fuzzer.knowledge.patterns import default_entries
 from fuzzer.policy.corpus import Corpus
 from fuzzer.policy.plan import Plan
 from fuzzer.policy.schedule import Schedule
@@ -95,7 +97,8 @@ def test_the_same_plan_gives_the_same_program() -> None:
     assert len({write(FakeProber(), operator("sin"), seed=seed).program.text for seed in range(12)}) > 2
 
 
-def test_names_are_letters_in_the_order_of_reading() -> None:
+def test_names_are_letters_in_the_order_of_reading(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(template, "_SUBGRAPH", 0.0)  # their lambdas have letters of their own
     for seed in range(20):
         text = write(FakeProber(), operator("sin"), operator("cos"), seed=seed).program.text
         names = list(dict.fromkeys(re.findall(r"^    ([a-z]+)(?= = )", text, re.MULTILINE)))
@@ -192,6 +195,40 @@ def test_words_of_the_text_are_realised() -> None:
     for feature in ("control=try", "python=lambda", "mutation=setitem", "boundary=negative_index", "config=fullgraph"):
         text = write(FakeProber(), operator("sin"), features=(feature,)).program
         assert feature in detect(text, None, known.family_of_aten), text.text
+
+
+def roll() -> Operator:
+    call = Call((Tensor((2, 3), "float32"),), {"shifts": Literal("1"), "dims": Literal("0")})
+    schema = ("aten::roll(Tensor self, SymInt[1] shifts, int[1] dims=[]) -> Tensor",)
+    form = Form("function", "torch.roll")
+    return Operator(
+        "roll", "", "pointwise_unary", ("aten.roll",), (form,), ("float32",), True, False, schema, (call,), ""
+    )
+
+
+def test_some_programs_end_in_what_eager_refuses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(template, "_REFUSED", 1.0)
+    prober = FakeProber(refuses=lambda text: "dims=2" in text or "dims=-3" in text)
+    refused = [write(prober, roll(), seed=seed).program for seed in range(40)]
+    refused = [program for program in refused if program.meta.get("refused")]
+    assert refused, "at a limit that eager refuses"
+    for program in refused:
+        (line,) = [line for line in body_of(program.text) if "dims=2" in line or "dims=-3" in line]
+        name = line.strip().partition(" = ")[0]
+        assert re.search(rf"\b{name}\b", program.text.rpartition("return")[2]), "no compiler may drop it"
+
+
+def test_other_refusals_are_no_purpose(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(template, "_REFUSED", 1.0)
+    programs = [write(FakeProber(), roll(), seed=seed).program for seed in range(8)]
+    assert not any(program.meta.get("refused") for program in programs), "what holds is not refused"
+
+
+def test_a_subgraph_is_taken_whole_and_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(template, "_SUBGRAPH", 1.0)
+    metas = [write(FakeProber(), operator("sin"), seed=seed).program.meta for seed in range(12)]
+    known = {entry.id for entry in default_entries() if entry.kind == "subgraph"}
+    assert {name for meta in metas for name in meta.get("knowledge", ())} & known
 
 
 def test_a_second_call_changes_one_size_everywhere() -> None:

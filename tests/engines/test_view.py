@@ -3,10 +3,13 @@ from __future__ import annotations
 import ast
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from mutation_base import PROGRAMS
 
 from fuzzer.engines.statement import Statement, tidy
 from fuzzer.engines.view import ProgramView, ViewError
+from fuzzer.engines.writer import WIDTH, render_meta
 from fuzzer.program import Program
 
 AWKWARD = '''"""A docstring."""
@@ -187,3 +190,11 @@ def test_rename_and_fresh_names() -> None:
 def test_tidy_is_the_formatters_style() -> None:
     text = "(a, b) = f('x', \"it's\", 2 ** 31 - 1, eps=1e-05)"
     assert tidy(ast.parse(text).body[0]) == 'a, b = f("x", "it\'s", 2**31 - 1, eps=1e-5)'
+
+
+@settings(deadline=None)
+@given(st.lists(st.from_regex(r"[a-z_]{1,12}=[a-z>-]{1,14}", fullmatch=True), max_size=12))
+def test_long_lists_of_meta_are_filled_and_mean_the_same(features: list[str]) -> None:
+    text = render_meta({"mode": "forward", "features": features})
+    assert ast.literal_eval(text.removeprefix("META = ")) == {"mode": "forward", "features": features}
+    assert max(map(len, text.splitlines())) <= WIDTH + 1

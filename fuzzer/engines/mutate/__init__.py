@@ -38,7 +38,7 @@ _OF_THE_PARENT = frozenset(
             "engine",
             "seed",
         ),
-        *("expect_eager", "expect_zero", "same_exc", "exact", "only"),
+        *("expect_eager", "expect_zero", "refused", "same_exc", "exact", "only"),
     }
 )
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
+from fuzzer.engines.idioms import Knowledge
 from fuzzer.engines.mutate.guess import OTHER, Guess, guess_names
 from fuzzer.engines.statement import Statement
 from fuzzer.engines.view import ProgramView
@@ -20,18 +21,29 @@ T = TypeVar("T")
 MAX_LINES = 60
 
 
+class EntryArms(Protocol):
+    """What was learnt of bug patterns and subgraphs (see ``fuzzer.policy.schedule``)."""
+
+    def rank_entries(self, ids: Sequence[str], rng: random.Random) -> list[str]: ...
+
+    def entry_odds(self) -> dict[str, tuple[float, float]]: ...
+
+
 @dataclass
 class MutationContext:
     """Everything a mutation may consult.
 
     ``operators`` is the catalogue of operators (``by_key``, ``neighbours(op)``) or None; ``donor`` a second
-    program, for splicing; ``features`` the features asked for, as ``dimension=value``.
+    program, for splicing; ``features`` the features asked for, as ``dimension=value``; ``knowledge`` the sources that
+    are switched on; ``schedule`` what the campaign learnt of bug patterns and subgraphs, or None.
     """
 
     rng: random.Random
     operators: Any = None
     donor: ProgramView | None = None
     features: tuple[str, ...] = field(default=())
+    knowledge: Knowledge = field(default=Knowledge())
+    schedule: EntryArms | None = None
 
     def chance(self, probability: float) -> bool:
         return self.rng.random() < probability

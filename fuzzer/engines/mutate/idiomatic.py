@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
-from fuzzer.engines.idioms import Idiom, Knowledge, Piece, default_idioms, write
+from fuzzer.engines.idioms import Idiom, Knowledge, Piece, default_idioms, idioms_of, write
 from fuzzer.engines.mutate.base import FunctionMutation, MutationContext, Site, add_result, sites
 from fuzzer.engines.statement import Statement
 from fuzzer.engines.view import Block, ProgramView
@@ -22,7 +22,7 @@ _AT_RANDOM = 0.3
 
 def insert_idiom(view: ProgramView, ctx: MutationContext) -> ProgramView | None:
     """A few statements that bring about a feature that is asked for, on some tensor; their result is returned too."""
-    idioms = default_idioms()
+    idioms = idioms_of(ctx.knowledge)
     wanted = [feature for feature in ctx.features if feature in idioms] or [ctx.rng.choice(_AIMS)]
     options = [idiom for idiom in idioms.of(ctx.rng.choice(wanted)) if _possible(idiom, view)]
     if not options:
@@ -36,8 +36,10 @@ def apply_pattern(view: ProgramView, ctx: MutationContext) -> ProgramView | None
     to run before them; they look for checks that compiled code lost."""
     operators = {f"op={name.rpartition('.')[2]}" for name in called(view.to_program())}
     vector = frozenset({*ctx.features, *operators})
-    found = _retriever().retrieve(vector, whole=False, k=_RETRIEVED)
-    patterns: Sequence[Pattern] = _retriever().patterns
+    retriever = _retriever(ctx.knowledge)
+    odds = ctx.schedule.entry_odds() if ctx.schedule is not None else None
+    found = retriever.retrieve(vector, odds, whole=False, k=_RETRIEVED)
+    patterns: Sequence[Pattern] = retriever.patterns
     if found and not ctx.chance(_AT_RANDOM):
         patterns = [match.pattern for match in found]
     return _entry_inserted(view, patterns, ctx)
@@ -45,14 +47,18 @@ def apply_pattern(view: ProgramView, ctx: MutationContext) -> ProgramView | None
 
 def insert_subgraph(view: ProgramView, ctx: MutationContext) -> ProgramView | None:
     """A subgraph of the kind that compilers fuse or match as a whole, on some tensor that fits it."""
-    entries = [entry for entry in Knowledge().entries() if entry.kind == "subgraph"]
+    entries = [entry for entry in ctx.knowledge.entries() if entry.kind == "subgraph"]
     wanted = [entry for entry in entries if set(entry.brings) & set(ctx.features)]
     return _entry_inserted(view, wanted or entries, ctx)
 
 
 def _entry_inserted(view: ProgramView, entries: Sequence[Entry], ctx: MutationContext) -> ProgramView | None:
     """The statements of one of the entries; META remembers its id, so that what came of it can be told."""
-    shuffled = ctx.rng.sample(entries, len(entries))
+    if ctx.schedule is not None:
+        by_id = {entry.id: entry for entry in entries}
+        shuffled = [by_id[name] for name in ctx.schedule.rank_entries(list(by_id), ctx.rng)]
+    else:
+        shuffled = ctx.rng.sample(entries, len(entries))
     entry = next((entry for entry in shuffled if _possible(entry.template, view)), None)
     if entry is None:
         return None
@@ -61,9 +67,9 @@ def _entry_inserted(view: ProgramView, entries: Sequence[Entry], ctx: MutationCo
     return None if changed is None else dataclasses.replace(changed, meta={**changed.meta, "knowledge": told})
 
 
-@lru_cache(maxsize=1)
-def _retriever() -> Retriever:
-    patterns = [entry for entry in Knowledge().entries() if isinstance(entry, Pattern)]
+@lru_cache(maxsize=8)
+def _retriever(knowledge: Knowledge) -> Retriever:
+    patterns = [entry for entry in knowledge.entries() if isinstance(entry, Pattern)]
     return Retriever(patterns, default_space().compatible)
 
 

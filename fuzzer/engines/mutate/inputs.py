@@ -102,6 +102,7 @@ def _follow(statement: Statement, old: int, new: int) -> Statement:
 def change_rank(view: ProgramView, ctx: MutationContext) -> ProgramView | None:
     """One input, or all of its rank, gains a dimension; or one loses its first, or becomes 0-d."""
     found = [s for s in sources(view) if s.kind in (*SHAPE_FIRST, "full", "randint") and s.plain]
+    found = [s for s in found if not _rank_bound(view, s.param)] or [s for s in found if ctx.chance(0.1)]
     if not found:
         return None
     source = ctx.rng.choice(found)
@@ -117,6 +118,12 @@ def change_rank(view: ProgramView, ctx: MutationContext) -> ProgramView | None:
         shape = _other_rank(one.shape, change)
         changed = _rewrite_shape(changed, one.name, shape) if changed is not None else None
     return changed
+
+
+def _rank_bound(view: ProgramView, param: str) -> bool:
+    """Is the parameter read by an operator that takes one rank alone?"""
+    readers = [s for s in view.body if s.simple and param in s.reads]
+    return any(isinstance(s.value, ast.Call) and op_name(s.value) in tables.RANK_BOUND for s in readers)
 
 
 def _other_rank(shape: Shape, change: str) -> Shape:
@@ -273,6 +280,8 @@ def change_values(view: ProgramView, ctx: MutationContext) -> ProgramView | None
     else:
         kinds = ["zero", "ones", "arange", "ties", "negative", "extreme"]
         kinds = [k for k in kinds if not (source.dtype.startswith("u") and k in ("negative",))]
+        if _index_like(source.factory) and not ctx.wanted("values") and ctx.chance(0.9):
+            kinds = ["zero", "ties"] if _bound(source.factory) >= 3 else ["zero"]
     kind = ctx.choose(kinds, "values")
     if kind in ("inf", "nan"):
         place = "..., 0" if source.guess.rank != 0 else "..."
@@ -294,6 +303,16 @@ def change_values(view: ProgramView, ctx: MutationContext) -> ProgramView | None
         return with_gradient(replace_factory(plain, inner, _values(kind, shape, spelled, source.dtype)), gradient)
 
     return rewrite(view, source.name, change)
+
+
+def _index_like(call: ast.Call) -> bool:
+    """Positions are drawn from zero on; most of what reads them refuses any other number."""
+    return op_name(call) == "randint" and isinstance(call.args[0], ast.Constant) and call.args[0].value == 0
+
+
+def _bound(call: ast.Call) -> int:
+    high = call.args[1] if len(call.args) > 1 else None
+    return int(high.value) if isinstance(high, ast.Constant) and isinstance(high.value, int) else 0
 
 
 def _values(kind: str, shape: Shape, spelled: str, dtype: str) -> str:

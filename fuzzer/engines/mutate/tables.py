@@ -213,3 +213,13 @@ OPTIONAL_KEYWORDS = frozenset(keyword for pairs in KEYWORDS.values() for keyword
     *("largest", "sorted", "affine", "weight", "bias", "training", "align_corners", "unbiased", "out_dtype"),
     *("enable_gqa", "dropout_p", "return_indices", "scale_factor", "inplace", "include_self"),
 }
+
+#: They take tensors of one or two ranks.
+RANK_BOUND = words(
+    "conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d max_pool1d max_pool2d max_pool3d "
+    "avg_pool1d avg_pool2d avg_pool3d adaptive_avg_pool1d adaptive_avg_pool2d adaptive_max_pool1d adaptive_max_pool2d "
+    "interpolate mm bmm addmm baddbmm addmv mv dot outer t permute bilinear grid_sample pixel_shuffle pixel_unshuffle "
+    "fold unfold gather scatter scatter_add index_add index_put searchsorted bincount cross_entropy nll_loss "
+    "embedding_bag einsum batch_norm instance_norm scaled_dot_product_attention view reshape expand "
+    "unflatten masked_scatter linear"
+)

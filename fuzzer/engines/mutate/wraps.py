@@ -135,6 +135,8 @@ def wrap_cond(view: ProgramView, ctx: MutationContext) -> ProgramView | None:
         if value is None or not (single and pointwise and after.get(statement.targets[0], OTHER).floating):
             continue
         local = sorted(statement.reads & set(view.bound_before(index)))
+        if len(local) > 1 and any(_is_view(view, name, index) for name in local):
+            continue  # operands of torch.cond must not share storage
         if local and all(names.get(name, OTHER).tensor and names[name].real for name in local):
             subjects = [n for n in view.bound_before(index) if names.get(n, OTHER).real]
             options.append((index, local, subjects))
@@ -151,6 +153,17 @@ def wrap_cond(view: ProgramView, ctx: MutationContext) -> ProgramView | None:
         second = f"lambda {names_}: {text} * 2"
     text = f"{statement.targets[0]} = torch.cond({ctx.rng.choice(subjects)}.sum() > 0, {first}, {second}, {operands})"
     return view.with_statement(index, Statement.of(text))
+
+
+def _is_view(view: ProgramView, name: str, index: int) -> bool:
+    """Was the name last bound to what may be a view?"""
+    for statement in reversed(view.body[:index]):
+        if name in statement.targets:
+            value = statement.value
+            return isinstance(value, (ast.Subscript, ast.Attribute)) or (
+                isinstance(value, ast.Call) and op_name(value) in tables.VIEWS
+            )
+    return False
 
 
 def graph_break(view: ProgramView, ctx: MutationContext) -> ProgramView | None:

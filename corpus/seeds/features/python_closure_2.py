@@ -1,0 +1,18 @@
+import torch
+
+META = {"mode": "forward", "title": "a closure", "features": ["python=closure", "control=early_return"]}
+
+
+def build_inputs():
+    torch.manual_seed(0)
+    x = torch.randn(4, 7)
+    return (x,)
+
+
+def fn(x):
+    s = x.abs()
+
+    def scaled():
+        return torch.tanh(s) * 2
+
+    return scaled()
