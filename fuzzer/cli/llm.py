@@ -1,11 +1,9 @@
-"""Options of ``eddy fuzz`` about the language model; ``eddy llm check`` and ``eddy llm ledger``."""
+"""Options about the language model, and the model that they describe; the verb itself is ``llm_verb``."""
 
 from __future__ import annotations
 
 import argparse
-import asyncio
 import functools
-import json
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -22,10 +20,10 @@ from fuzzer.llm.dry_run import DryRun
 from fuzzer.llm.engine import LLMEngine
 from fuzzer.llm.exchange import Replay
 from fuzzer.llm.ledger import Ledger
-from fuzzer.llm.model import Asker, Model, NoAnswer
+from fuzzer.llm.model import Asker, Model
 from fuzzer.llm.prompts import FORMS
-from fuzzer.llm.question import Question
 from fuzzer.llm.settings import KEY_VARIABLE, LANGUAGES, Budget, Price, Redactor, Settings, key_of
+from fuzzer.screen import printable
 from fuzzer.store.directory import CampaignDirectory
 from fuzzer.worker import Target
 
@@ -107,11 +105,23 @@ def engine_of(
     return LLMEngine(model, author, operators, directory.llm, always=chosen == "llm", in_turn=no_clock)
 
 
-def model_of(settings: Settings, note: Note) -> Model:
-    """A model without a campaign: nothing is kept. Raises ``UserError`` where endpoint or model is not named."""
+def model_of(settings: Settings, note: Note, folder: Path | None = None) -> Model:
+    """A model outside a campaign's loop.
+
+    Args:
+        folder: where ledger, log and cache are kept and continued; None keeps nothing.
+
+    Raises:
+        UserError: endpoint or model is not named.
+    """
     if not settings.endpoint or not settings.model:
         raise UserError("name the endpoint and the model: --llm-endpoint URL --llm-model NAME")
-    return _model(settings, None, None, False, note)
+    return _model(settings, folder, None, False, note)
+
+
+def tell(kind: str, text: str) -> None:
+    """A ``Note`` for people: on standard error."""
+    print(f"{kind}: {printable(text)}", file=sys.stderr, flush=True)
 
 
 def _model(settings: Settings, folder: Path | None, replay: Replay | None, dry: bool, note: Note) -> Model:
@@ -138,68 +148,3 @@ def _lowerings(target: Target) -> str:
         return target_files.find(target.python).source("torch/_inductor/lowering.py").read_text("utf-8")
     except (UserError, OSError, UnicodeDecodeError):
         return ""
-
-
-# -- eddy llm ---------------------------------------------------------------------------------------------------------
-
-
-def add(parsers: Any) -> None:
-    parser = parsers.add_parser("llm", help="language models: try an endpoint, see what was spent")
-    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
-    check = actions.add_parser("check", help="what an endpoint can do, with one sample call")
-    add_endpoint_options(check)
-    check.add_argument("--json", action="store_true", help="machine-readable output on standard output")
-    check.set_defaults(run=run_check)
-    ledger = actions.add_parser("ledger", help="tokens and money that campaign DIR spent, by prompt family")
-    ledger.add_argument("dir", metavar="DIR")
-    ledger.add_argument("--json", action="store_true", help="machine-readable output on standard output")
-    ledger.set_defaults(run=run_ledger)
-
-
-def run_check(args: argparse.Namespace) -> int:
-    """Some five short requests, held to 20,000 tokens unless a budget says otherwise."""
-    settings = settings_of(args)
-    if settings.budget.nothing:
-        settings = replace(settings, budget=Budget(tokens=20_000))
-    model = model_of(settings, lambda kind, text: print(f"{kind}: {text}", file=sys.stderr))
-    result = asyncio.run(_checked(model))
-    if args.json:
-        print(json.dumps(result))
-    else:
-        for name, value in result.items():
-            print(f"{name:16} {value}")
-    return 0 if result["ok"] else 2
-
-
-async def _checked(model: Model) -> dict[str, Any]:
-    result: dict[str, Any] = {"ok": False, "endpoint": model.settings.endpoint, "model": model.settings.model}
-    try:
-        result["structured"] = (await model.capability()).name.lower()
-        answer = await model.ask(Question("check", "You answer briefly.", "Name one PyTorch operator.", None, 60))
-        total = model.ledger.total
-        result |= {"ok": True, "answer": answer.text[:120], "seconds": answer.seconds, "tokens": total.tokens}
-        typical = model.settings.price.of(model.settings.context_tokens, model.settings.answer_tokens / 2)
-        result |= {"money": round(total.money, 6), "typical_call_money": round(typical, 6)}
-    except NoAnswer as none:
-        result["error"] = str(none)
-    finally:
-        await model.close()
-    return result
-
-
-def run_ledger(args: argparse.Namespace) -> int:
-    directory = CampaignDirectory.open(args.dir)
-    settings = Settings.from_map(directory.config.get("llm", {}))
-    ledger = Ledger.read(settings.price, directory.llm / "ledger.jsonl")
-    rows = {family: {**vars(spent), "tokens": spent.tokens} for family, spent in sorted(ledger.families.items())}
-    rows["total"] = {**vars(ledger.total), "tokens": ledger.total.tokens}
-    if args.json:
-        print(json.dumps(rows))
-        return 0
-    print(f"{'family':24} {'requests':>9} {'failures':>9} {'tokens in':>10} {'out':>9} {'money':>9}")
-    for family, row in rows.items():
-        print(
-            f"{family:24} {row['requests']:9} {row['failures']:9} {row['tokens_in']:10} {row['tokens_out']:9} "
-            f"{row['money']:9.4f}"
-        )
-    return 0

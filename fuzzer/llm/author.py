@@ -30,7 +30,9 @@ class Author:
         self.settings, self.forms, self.lowerings = settings, forms, lowerings
 
     def arms(self, host: Host) -> list[str]:
-        families = [name for name in WRITING if name != "plateau" or host.state.schedule.plateau.reached]
+        off = set() if host.state.schedule.plateau.reached else {"plateau"}
+        off |= set() if host.state.knowledge.patterns else {"transfer"}
+        families = [name for name in WRITING if name not in off]
         return [f"{family}:{form}" for family in families for form in self.forms]
 
     def question(self, job: Job, host: Host) -> Question:
@@ -65,7 +67,7 @@ class Author:
         keys = self._keys(order, host, rng)
         unreached: tuple[dict[str, str], ...] = ()
         if order.family == "transfer":
-            entry = retrieve.pattern(order.features, order.families, rng)
+            entry = retrieve.pattern(order.features, order.families, rng, host.state.knowledge)
             near = retrieve.neighbour(operators, keys, host.state.used, rng)
             keys = [near, *keys] if near else keys
         elif order.family == "plateau":
@@ -80,7 +82,7 @@ class Author:
             form=order.form,
             mode=modes[0] if modes and modes[0] != "jit_trace" else "forward",
             features=retrieve.wishes(order.features, space),
-            entries=retrieve.entries(order.features, order.families, space, rng),
+            entries=retrieve.entries(order.features, order.families, space, rng, knowledge=host.state.knowledge),
             operators=shown,
             seed=host.text(order.seed).strip(),
             pattern=entry,

@@ -33,7 +33,7 @@ from fuzzer.seeds.check import refusal
 from fuzzer.worker import Worker
 
 _READY = 4  # answers that may wait for a worker: more would be written for a state long past
-_LONGEST_PAUSE = 60.0  # seconds after orders without an answer
+_LONGEST_PAUSE = 60.0  # seconds after orders without an answer of use
 _ADVICE_RUNS = 1000  # programs between two pieces of advice where there is no clock
 _POLL = 5.0  # seconds between two looks whether advice is due
 
@@ -71,7 +71,7 @@ class LLMEngine:
         self._tasks: list[asyncio.Task[None]] = []
         self._host: Host | None = None
         self._ended = ""
-        self._misses = 0  # orders in a row without an answer
+        self._misses = 0  # orders in a row without an answer, or without one of use
         self._advised_at = time.monotonic()
         self._advised_runs = 0
         self._was_plateau = False
@@ -203,18 +203,19 @@ class LLMEngine:
                 await self._room.wait()
             job = self._next_job()
             self._busy += 1
+            wait = 0.0
             try:
-                await self._answer(job)
+                fit = await self._answer(job)
             except NoAnswer as none:
                 if none.wait:
                     self._mend.append(job)  # the endpoint's fault, not the order's
                 self._give_up(none)
-                self._misses += 1
-                await asyncio.sleep(max(none.wait or 0.0, min(_LONGEST_PAUSE, 0.25 * 2.0**self._misses)))
-            else:
-                self._misses = 0
+                fit, wait = False, none.wait or 0.0
             finally:
                 self._busy -= 1
+            self._misses = 0 if fit else self._misses + 1
+            if self._misses:  # a model that writes nothing of use is asked ever less often
+                await asyncio.sleep(max(wait, min(_LONGEST_PAUSE, 0.25 * 2.0 ** min(self._misses, 20))))
 
     def _give_up(self, none: NoAnswer) -> None:
         if none.wait is None and not self._ended:
@@ -228,8 +229,8 @@ class LLMEngine:
         host = self._need_host()
         return Job(host.order(self.author.arms(host)))
 
-    async def _answer(self, job: Job) -> None:
-        """Ask until the answer may go to a worker, or the tries are used up. Raises ``NoAnswer``."""
+    async def _answer(self, job: Job) -> bool:
+        """Ask until the answer may go to a worker (True), or the tries are used up. Raises ``NoAnswer``."""
         host = self._need_host()
         while not job.exhausted:
             answer = await self.model.ask(self.author.question(job, host))
@@ -245,7 +246,8 @@ class LLMEngine:
                 continue
             self.tries.record(job, "static", "fit")
             self.ready.append(job)
-            return
+            return True
+        return False
 
     def _need_host(self) -> Host:
         assert self._host is not None, "the engine was not started"

@@ -93,7 +93,7 @@ Run = Callable[[Program], Awaitable[Examined]]
 
 async def classify(model: Model, issue: str) -> Classified:
     """Read a report. Raises ``NoAnswer``, and ``NoJson`` when the answer is of no use."""
-    user = render("classify_issue", issue=issue[:_LONGEST], language=model.settings.language)
+    user = render("classify_issue", issue=issue[:_LONGEST], language=model.settings.language, tasks={}, causes={})
     question = Question("classify_issue", _SYSTEM, user, CLASSIFICATION, model.settings.answer_tokens, 0.0)
     data = read_json((await model.ask(question)).text, CLASSIFICATION)
     return Classified(**{**data, "operators": tuple(data["operators"])})

@@ -7,11 +7,11 @@ import random
 from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
 
-from fuzzer.engines.idioms import default_idioms
+from fuzzer.engines.idioms import Knowledge, idioms_of
 from fuzzer.features.space import FeatureSpace
 from fuzzer.knowledge.operators import Operator, Operators
 from fuzzer.knowledge.patterns import Entry as Known
-from fuzzer.knowledge.patterns import Pattern, default_entries
+from fuzzer.knowledge.patterns import Pattern
 from fuzzer.knowledge.retrieval import Match, Retriever
 from fuzzer.llm.prompts import Entry, Example, Wish
 
@@ -24,35 +24,45 @@ def wishes(features: Sequence[str], space: FeatureSpace) -> tuple[Wish, ...]:
     return tuple(Wish(f"{feature.dimension}: {feature.description}", feature.how) for feature in known)
 
 
-@lru_cache(maxsize=1)
-def _retriever() -> Retriever:
-    return Retriever([entry for entry in default_entries() if isinstance(entry, Pattern)])
+@lru_cache(maxsize=8)
+def _retriever(knowledge: Knowledge) -> Retriever:
+    return Retriever([entry for entry in knowledge.entries() if isinstance(entry, Pattern)])
 
 
 def entries(
-    features: Sequence[str], families: Sequence[str], space: FeatureSpace, rng: random.Random, most: int = 3
+    features: Sequence[str],
+    families: Sequence[str],
+    space: FeatureSpace,
+    rng: random.Random,
+    most: int = 3,
+    knowledge: Knowledge | None = None,
 ) -> tuple[Entry, ...]:
     """Bug patterns for the asked features, then idioms of features that no pattern speaks of."""
-    found = [_worded(match.pattern) for match in _matches(features, families, most)]
+    knowledge = knowledge or Knowledge()
+    found = [_worded(match.pattern) for match in _matches(features, families, most, knowledge)]
     for feature in features:
-        idioms = [idiom for idiom in default_idioms().of(feature) if idiom.code] if len(found) < most else []
+        idioms = [idiom for idiom in idioms_of(knowledge).of(feature) if idiom.code] if len(found) < most else []
         if idioms and feature in space.features:
             words = f"{space.features[feature].description} is often written like this"
             found.append(Entry(words, rng.choice(idioms).code[:_CODE]))
     return tuple(found[:most])
 
 
-def _matches(features: Sequence[str], families: Sequence[str], most: int) -> list[Match]:
+def _matches(features: Sequence[str], families: Sequence[str], most: int, knowledge: Knowledge) -> list[Match]:
     vector = [*features, *(f"family={family}" for family in families)]
-    return list(_retriever().retrieve(vector, whole=False, k=most))
+    return list(_retriever(knowledge).retrieve(vector, whole=False, k=most))
 
 
-def pattern(features: Sequence[str], families: Sequence[str], rng: random.Random) -> Entry:
-    """One bug pattern to carry over: of those that fit, else any."""
-    matches = _matches(features, families, 3)
+def pattern(
+    features: Sequence[str], families: Sequence[str], rng: random.Random, knowledge: Knowledge | None = None
+) -> Entry | None:
+    """One bug pattern to carry over: of those that fit, else any; None where patterns are switched off."""
+    knowledge = knowledge or Knowledge()
+    matches = _matches(features, families, 3, knowledge)
     if matches:
         return _worded(rng.choice(matches).pattern)
-    return _worded(rng.choice(_retriever().patterns))
+    patterns = _retriever(knowledge).patterns
+    return _worded(rng.choice(patterns)) if patterns else None
 
 
 def _worded(entry: Known) -> Entry:

@@ -36,7 +36,7 @@ def operators() -> Operators:
 
 def run(made: Campaign) -> str:
     with made.directory.lock():
-        return asyncio.run(asyncio.wait_for(made.run(), 60.0))
+        return asyncio.run(asyncio.wait_for(made.run(), 600.0))
 
 
 def records(path: Path) -> list[dict[str, Any]]:

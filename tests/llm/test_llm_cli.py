@@ -12,8 +12,7 @@ import pytest
 from llm_base import records
 from loopback import KEY, Loopback, loopback
 
-from fuzzer.cli import llm as llm_verb
-from fuzzer.cli import main
+from fuzzer.cli import llm_verb, main
 from fuzzer.store.directory import CampaignDirectory
 
 pytest.importorskip("openai")
