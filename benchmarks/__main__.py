@@ -6,7 +6,7 @@ import argparse
 import sys
 from collections.abc import Callable
 
-from benchmarks import cost, decisions, engine, judge, kill_resume, neutral, reduction, throughput
+from benchmarks import cost, decisions, engine, essential, judge, kill_resume, neutral, reduction, retrieval, throughput
 
 #: Name → (what it measures, its main, arguments of the short form).
 BENCHMARKS: dict[str, tuple[str, Callable[[list[str] | None], int], list[str]]] = {
@@ -20,6 +20,12 @@ BENCHMARKS: dict[str, tuple[str, Callable[[list[str] | None], int], list[str]]] 
         "known failures hidden in long programs: reduction, grouping (8 cases, 2 copies)",
         reduction.main,
         ["--count", "8", "--copies", "2"],
+    ),
+    "retrieval": ("do bug patterns of a real bug's family come first, and how fast", retrieval.main, []),
+    "essential": (
+        "which features known bugs need (what was measured; without --report more)",
+        essential.main,
+        ["--report"],
     ),
     "throughput": ("programs per hour, stages, cost of coverage", throughput.main, []),
 }

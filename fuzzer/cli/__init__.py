@@ -18,20 +18,41 @@ from fuzzer.cli import (
     coverage,
     exam,
     exec_,
+    experiment,
     features,
     fuzz,
     knowledge,
-    llm,
+    llm_verb,
     reduce,
     report,
     repro,
     seeds,
     status,
     triage,
+    web,
+    write,
 )
 from fuzzer.exits import Exit, UserError
 
-VERBS = (fuzz, status, coverage, triage, report, exec_, repro, reduce, check, exam, features, knowledge, seeds, llm)
+VERBS = (
+    fuzz,
+    status,
+    coverage,
+    triage,
+    report,
+    web,
+    exec_,
+    repro,
+    reduce,
+    check,
+    exam,
+    experiment,
+    features,
+    write,
+    knowledge,
+    seeds,
+    llm_verb,
+)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

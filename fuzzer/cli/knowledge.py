@@ -12,17 +12,24 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from fuzzer.cli import common
+from fuzzer.cli import common, llm_issues
 from fuzzer.exits import Exit, UserError
 from fuzzer.features.space import FeatureSpace
 from fuzzer.knowledge import lint
+from fuzzer.knowledge.agreement import agreement, read_sheet, sheet
 from fuzzer.knowledge.build import write_extract
+from fuzzer.knowledge.changes import Changes, Part, by_folder
+from fuzzer.knowledge.inventory import take
 from fuzzer.knowledge.issues import CAUSES, TASKS, IssueIndex, read_issues
 from fuzzer.knowledge.operators import Operator, Operators
 from fuzzer.knowledge.patterns import Entry, Loaded, Pattern, default_entries, load_patterns, load_subgraphs
 from fuzzer.knowledge.search import documents, search
 from fuzzer.screen import printable
+from fuzzer.store import atomic
 from fuzzer.worker import Target, Worker, WorkerOptions
+
+#: Names and files that the table for people shows of each part.
+_NAMES_SHOWN, _FILES_SHOWN = 12, 20
 
 
 def add(parsers: Any) -> None:
@@ -32,6 +39,12 @@ def add(parsers: Any) -> None:
     build.add_argument("--out", required=True, metavar="FILE", help="where to write the extract")
     common.add_target_options(build)
     build.set_defaults(run=run_build)
+    diff = verbs.add_parser("diff", help="what changed between two torch installs: operators, lowerings, sources")
+    diff.add_argument("--old", required=True, metavar="PYTHON", help="interpreter with the older torch")
+    diff.add_argument("--new", required=True, metavar="PYTHON", help="interpreter with the newer torch")
+    diff.add_argument("--out", metavar="FILE", help="write it down, for `eddy fuzz --changed FILE`")
+    diff.add_argument("--json", action="store_true", help="all names, on one line")
+    diff.set_defaults(run=run_diff)
     show = verbs.add_parser("show", help="show an operator, feature, pattern or subgraph; without a name, counts")
     show.add_argument("name", nargs="?", metavar="ID", help="an operator's key, a feature, or the id of an entry")
     show.add_argument("--json", action="store_true")
@@ -57,6 +70,7 @@ def _add_issues(verbs: Any) -> None:
     imported.add_argument("file", metavar="FILE", help="JSON lines (number, title, body, labels, state) or Markdown")
     imported.add_argument("--out", required=True, metavar="INDEX", help="index to make or to add to")
     imported.add_argument("--json", action="store_true")
+    llm_issues.add_options(imported)
     imported.set_defaults(run=run_import)
     similar = verbs.add_parser("similar", help="indexed issues that look like a text")
     similar.add_argument("text", metavar="TEXT", help="a message, a title; - reads standard input")
@@ -64,12 +78,25 @@ def _add_issues(verbs: Any) -> None:
     similar.add_argument("--json", action="store_true")
     similar.set_defaults(run=run_similar)
     verify = verbs.add_parser("verify", help="classify an indexed issue by hand")
-    verify.add_argument("number", type=common.positive, metavar="NUMBER")
+    verify.add_argument("number", nargs="?", type=common.positive, metavar="NUMBER")
     verify.add_argument("--index", required=True, metavar="INDEX")
-    verify.add_argument("--task", required=True, metavar="TASK", help=", ".join(TASKS))
-    verify.add_argument("--cause", required=True, metavar="CAUSE", help=", ".join(CAUSES))
+    verify.add_argument("--task", metavar="TASK", help=", ".join(TASKS))
+    verify.add_argument("--cause", metavar="CAUSE", help=", ".join(CAUSES))
+    verify.add_argument(
+        "--from", dest="sheet", metavar="FILE", help="a sheet of `sample`, filled in, in place of one issue"
+    )
     verify.add_argument("--json", action="store_true")
     verify.set_defaults(run=run_verify)
+    sample = verbs.add_parser("sample", help="draw issues for a person to classify")
+    sample.add_argument("--index", required=True, metavar="INDEX")
+    sample.add_argument("--count", type=common.positive, default=30, metavar="N", help="issues (default: 30)")
+    sample.add_argument("--seed", type=int, default=0, metavar="N", help="random seed (default: 0)")
+    sample.add_argument("--out", required=True, metavar="FILE", help="sheet to fill in")
+    sample.set_defaults(run=run_sample)
+    agree = verbs.add_parser("agreement", help="how often machine and person classify alike")
+    agree.add_argument("--index", required=True, metavar="INDEX")
+    agree.add_argument("--json", action="store_true")
+    agree.set_defaults(run=run_agreement)
 
 
 # --- operators ----------------------------------------------------------------------------------------------------
@@ -96,6 +123,41 @@ async def _build(target: Target, out: Path) -> Operators:
             await worker.stop()
     facts = {name: str(value) for name, value in ready["target"].items()}
     return write_extract(records, out, facts)
+
+
+# --- changes between two versions ---------------------------------------------------------------------------------
+
+
+def run_diff(args: argparse.Namespace) -> int:
+    changes = Changes.between(take(args.old), take(args.new))
+    if args.out:
+        changes.write(Path(args.out))
+    if args.json:
+        print(json.dumps(dataclasses.asdict(changes)))
+        return 0
+    print(f"torch {changes.old} → {changes.new}")
+    print(f"  {'':16}{'added':>8}{'removed':>8}{'changed':>8}")
+    for name, part in changes.parts.items():
+        print(f"  {name:16}{len(part.added):8}{len(part.removed):8}{len(part.changed):8}")
+    families = Counter(common.load_operators().family_of_aten(name) for name in changes.packets)
+    print(f"{len(changes.packets)} operators are new or implemented otherwise; by family:")
+    print("  " + ", ".join(f"{name} {count}" for name, count in families.most_common()))
+    for name in ("schemas", "lowerings", "decompositions", "fallbacks"):
+        _show_part(name, changes.parts[name])
+    print("files changed, by folder: " + ", ".join(f"{name} {count}" for name, count in by_folder(changes.files.here)))
+    print("functions changed, by file:")
+    counts = Counter(name.partition(":")[0] for name in changes.functions.here)
+    for name, count in counts.most_common(_FILES_SHOWN):
+        print(f"  {count:5} {name}")
+    return 0
+
+
+def _show_part(name: str, part: Part) -> None:
+    for word in ("added", "removed", "changed"):
+        names = getattr(part, word)
+        if names:
+            rest = f" and {len(names) - _NAMES_SHOWN} more (--json)" if len(names) > _NAMES_SHOWN else ""
+            print(f"{name} {word}: {', '.join(names[:_NAMES_SHOWN])}{rest}")
 
 
 # --- show and search ----------------------------------------------------------------------------------------------
@@ -230,15 +292,16 @@ def run_import(args: argparse.Namespace) -> int:
     issues, faults = read_issues(Path(args.file))
     with IssueIndex(Path(args.out), create=True) as index:
         count, counts = index.add(issues), index.counts()
+    told, code = llm_issues.read(args, issues) if args.llm else ({}, 0)
     if args.json:
-        print(json.dumps({"imported": count, "faults": faults, **counts}))
-        return 0
+        print(json.dumps({"imported": count, "faults": faults, **counts, **told}))
+        return code
     for line in faults:
         print(printable(line), file=sys.stderr)
     print(f"{count} issues → {args.out}")
     for column, found in counts.items():
         print(f"  by {column}: " + ", ".join(f"{name} {number}" for name, number in found.items()))
-    return 0
+    return code
 
 
 def run_similar(args: argparse.Namespace) -> int:
@@ -253,14 +316,50 @@ def run_similar(args: argparse.Namespace) -> int:
 
 
 def run_verify(args: argparse.Namespace) -> int:
+    single = (args.number, args.task, args.cause)
+    given = sum(value is not None for value in single)
+    if given != (0 if args.sheet else len(single)):
+        raise UserError("verify: give NUMBER --task TASK --cause CAUSE, or --from FILE alone")
+    filled = read_sheet(Path(args.sheet)) if args.sheet else [single]
     with IssueIndex(Path(args.index)) as index:
-        index.verify(args.number, args.task, args.cause)
-        agreement = index.agreement()
+        for number, task, cause in filled:
+            index.verify(number, task, cause)
+        shares = index.agreement()
     if args.json:
-        print(json.dumps(agreement))
+        print(json.dumps(shares))
     else:
         print(
-            f"{agreement['verified']} verified by a person; the rules agree on {agreement['task']:.0%} of the tasks "
-            f"and {agreement['cause']:.0%} of the causes"
+            f"{shares['verified']} verified by a person; the rules agree on {shares['task']:.0%} of the tasks "
+            f"and {shares['cause']:.0%} of the causes"
         )
+    return 0
+
+
+def run_sample(args: argparse.Namespace) -> int:
+    with IssueIndex(Path(args.index)) as index:
+        issues = index.sample(args.count, args.seed)
+        if not issues:
+            raise UserError(f"{args.index}: every issue is classified by a person already; import more")
+        try:
+            atomic.write_text(Path(args.out), sheet(issues))
+        except OSError as error:
+            raise UserError(f"{args.out}: cannot be written ({error.strerror}); choose another path") from None
+    then = f"eddy knowledge verify --index {args.index} --from {args.out}"
+    print(f"{len(issues)} issues → {args.out}; fill it in, then: {then}")
+    return 0
+
+
+def run_agreement(args: argparse.Namespace) -> int:
+    with IssueIndex(Path(args.index)) as index:
+        drawn, everything = agreement(index.judged(sampled=True)), agreement(index.judged())
+    if args.json:
+        print(json.dumps({"sampled": drawn, "all": everything}))
+        return 0
+    for name, found in (("drawn at random", drawn), ("all", everything)):
+        print(f"{name}: {found['issues']} issues classified by a person")
+        for column in ("task", "cause") if found["issues"] else ():
+            told = found[column]
+            print(f"  {column:6} {told['agree']:.0%} alike, kappa {told['kappa']:.2f}")
+            for machine, person, times in told["confused"][:5]:
+                print(f"    {times}× the rules say {machine}, the person {person}")
     return 0
