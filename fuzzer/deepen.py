@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from fuzzer.essential import essential_features
+from fuzzer.essential import StillFails, essential_features
 from fuzzer.examine import confirm, examine
 from fuzzer.features.detect import detect
 from fuzzer.finding import Finding, State, essential_facts
@@ -121,7 +121,7 @@ async def _find_essential(work: Work) -> None:
     program, observation, verdict = work.shown
     realised = detect(program, observation, work.family_of)
     same = SameFault(work.worker, program, observation, verdict)
-    found = await essential_features(program, realised, same.ask, work.enough)
+    found = await essential_features(program, realised, StillFails(same, observation), work.enough)
     work.slips += same.slips
     if found is not None:
         work.note(**found.to_map())

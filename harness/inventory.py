@@ -18,7 +18,7 @@ _DEPTH = 3
 
 #: (path below torch's folder, qualified name); of a plain value that a function encloses, ("", what it is).
 Place = tuple[str, str]
-_PLAIN = (bool, int, float, str, type(None))
+_PLAIN = (bool, int, float, str)
 
 
 def main() -> int:
@@ -81,6 +81,8 @@ def places(function: Any, root: Path, depth: int = _DEPTH) -> Iterator[Place]:
     if path is not None:
         yield path.as_posix(), function.__qualname__
     for name, value in _enclosed(function):
+        if value is None or value is False:  # an option not taken: newer versions have more of them
+            continue
         if isinstance(value, _PLAIN) or type(value).__module__ == "torch":  # a dtype, a memory format
             yield "", f"{name}={value!r}"
         elif depth and (inspect.isfunction(value) or hasattr(value, "__wrapped__")):

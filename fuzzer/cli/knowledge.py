@@ -139,7 +139,8 @@ def run_diff(args: argparse.Namespace) -> int:
     print(f"  {'':16}{'added':>8}{'removed':>8}{'changed':>8}")
     for name, part in changes.parts.items():
         print(f"  {name:16}{len(part.added):8}{len(part.removed):8}{len(part.changed):8}")
-    families = Counter(common.load_operators().family_of_aten(name) for name in changes.packets)
+    operators = common.load_operators()
+    families = Counter(operators.family_of_aten(name) for name in changes.packets)
     print(f"{len(changes.packets)} operators are new or implemented otherwise; by family:")
     print("  " + ", ".join(f"{name} {count}" for name, count in families.most_common()))
     for name in ("schemas", "lowerings", "decompositions", "fallbacks"):

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from fuzzer.engines.idioms import Knowledge
 from fuzzer.exits import UserError
 from fuzzer.features.space import FeatureSpace
 from fuzzer.finding import Finding
@@ -95,7 +96,8 @@ def _learnt(directory: CampaignDirectory, problems: list[str]) -> tuple[LoopStat
     """The loop's state from snapshot and journal, and the tally of all runs, in one pass over the journal."""
     tally = Tally()
     seed = directory.config.get("seed", 0)
-    state: LoopState | None = LoopState(_operators(directory), FeatureSpace.load(), seed)
+    knowledge = Knowledge.without(directory.config.get("without", ()))
+    state: LoopState | None = LoopState(_operators(directory), FeatureSpace.load(), seed, knowledge=knowledge)
     if not directory.journal.exists():
         return state, tally
     assert state is not None
@@ -108,7 +110,7 @@ def _learnt(directory: CampaignDirectory, problems: list[str]) -> tuple[LoopStat
             offset = loaded[1]
         except (KeyError, TypeError, ValueError) as error:
             problems.append(f"{directory.snapshot}: of another version ({error!r}); the journal is replayed")
-            state = LoopState(state.operators, state.space, seed)
+            state = LoopState(state.operators, state.space, seed, knowledge=knowledge)
     for after, record in read_journal(directory.journal):
         try:
             tally.take(record)
