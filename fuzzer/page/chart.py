@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -117,7 +118,7 @@ def share_bar(share: float) -> Markup:
 
 def _ticks(top: float) -> list[float]:
     """Round numbers from 0 to the first at or above ``top``: steps of 1, 2, 2.5 or 5 times a power of ten."""
-    if not top > 0:
+    if not top / 4 > sys.float_info.min:  # nothing that is measured is that small, and its steps would be no numbers
         return [0.0, 1.0]
     rough = top / 4
     power = 10.0 ** math.floor(math.log10(rough))

@@ -3,7 +3,7 @@ import re
 import xml.etree.ElementTree as ElementTree
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from fuzzer.page.chart import Line, duration, interval_bar, line_chart, share_bar, short
@@ -19,6 +19,8 @@ def parsed(markup):
     st.lists(st.tuples(st.floats(0, 1e7), st.floats(0, 1e9)), min_size=1, max_size=30),
     st.lists(st.text(st.characters(min_codepoint=32, max_codepoint=126), max_size=8), min_size=1, max_size=4),
 )
+@example(points=[(0.0, 5e-324)], names=["a"])
+@example(points=[(5e-324, 1e9)], names=["a"])
 def test_lines_stay_within_the_picture(points, names):
     chart = parsed(line_chart("title", [Line(name, sorted(points)) for name in names]))
     _x, _y, width, height = map(float, chart.get("viewBox").split())
