@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import random
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -21,6 +22,7 @@ from fuzzer.knowledge.patterns import Entry
 _FORM_WEIGHTS: Mapping[str, float] = {
     "function": 1.0, "method": 0.9, "operator": 1.5, "module": 0.25, "inplace": 0.25, "statement": 0.25, "out": 0.0,
 }  # fmt: skip
+_CALLED = re.compile(r"\.(\w+)\(")
 _REFUSALS = 6  # refused proposals without one that held, after which an operator gets its recorded calls only
 _MOST_IDIOMS = 8
 _ADAPTED = 0.7  # share of idioms tried on an adapted tensor where none fits as it is
@@ -140,6 +142,19 @@ class Proposer:
         kind = rng.choice(sorted({limit.about for limit in found}))
         limit = rng.choice([limit for limit in found if limit.about == kind])
         return self.propose(operator, draft, wishes, rng, call=call, limit=limit, pure=pure)
+
+    @functools.cached_property
+    def orphans(self) -> tuple[Entry, ...]:
+        """Subgraphs with an operator of a family that no operator of the catalogue stands for."""
+        known = {*self.operators.choosable(), "other"}
+        return tuple(
+            entry
+            for entry in self.idioms.subgraphs
+            if any(
+                self.operators.family_of_aten(f"aten.{name}") not in known
+                for name in _CALLED.findall(entry.template.code)
+            )
+        )
 
     def by_entry(self, entries: Sequence[Entry], draft: Draft, wishes: Wishes, rng: random.Random) -> list[Candidate]:
         """One entry of knowledge as it stands, on a live tensor where one fits; META remembers its id."""

@@ -10,6 +10,8 @@ from fuzzer.engines.trials import Trials
 from fuzzer.knowledge.operators import Operator
 
 _TRIES = 8
+#: Share of subgraphs that are the only way to an operator family.
+_ORPHANS = 0.1
 #: Refusals that say nothing of an argument at its limit: no kernel, no memory, a fault of eager's own, another type.
 _OTHER_REFUSAL = re.compile(r"not implemented|support|INTERNAL ASSERT|memory|allocat|NotImplemented|TypeError|dtype")
 
@@ -33,7 +35,8 @@ class Extras:
     async def subgraph(self) -> bool:
         """A subgraph of knowledge as it stands, on a live tensor where it fits one."""
         entries = self.proposer.idioms.subgraphs
-        # Kinds first: there are many of some, and few of others that no operator of the catalogue stands for.
+        if self.proposer.orphans and self.rng.random() < _ORPHANS:
+            entries = self.proposer.orphans
         kind = self.rng.choice(sorted({entry.family for entry in entries})) if entries else ""
         entries = tuple(entry for entry in entries if entry.family == kind)
         found = self.proposer.by_entry(entries, self.draft, self.wishes, self.rng)

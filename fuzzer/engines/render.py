@@ -29,6 +29,7 @@ _STATELESS = re.compile(
     r"Sigmoid|Tanh|Soft\w+|Hard\w+|LogSigmoid|LogSoftmax|Mish|SiLU|Identity|Threshold|GLU|LeakyReLU|Upsample\w*)\("
 )
 _REAL_NUMBERS = re.compile(r"\d+\.\d{4,}(?!\d*e)")
+_SINGLE = re.compile(r"'([^'\"\\]*)'")
 _WHOLE = re.compile(r"(?<![\w.])\d+(?![\w.])")
 
 
@@ -131,8 +132,7 @@ def _text(call: Call, form: Form, names: Sequence[str], sizes: Mapping[int, int]
 
 def tidied(text: str) -> str:
     """Double quotes; no more digits than say something."""
-    if '"' not in text:
-        text = text.replace("'", '"')
+    text = _SINGLE.sub(r'"\1"', text)
     text = _REAL_NUMBERS.sub(lambda number: f"{float(number[0]):.4g}", text)
     return re.sub(r"(?<=\d)e-0(?=\d)", "e-", text)
 
