@@ -82,6 +82,10 @@ class TestRounding:
         assert apply_gate(small, asked, seen(rounded_leaves=[leaf(max_abs=1e-18)]))[1]
         assert apply_gate(small, asked, seen(rounded_leaves=[leaf("other", max_abs=1.0)]))[1]
 
+    def test_the_first_call_excuses_nothing_of_the_second(self) -> None:
+        second = suspect(seen(second_leaves=[leaf(same=True)], ops=ops("exp")))
+        assert second.verdict.stage == "second" and not gate("rounding").applies(second)
+
     def test_neither_what_pytorch_rejects_is_asked_nor_short_floats(self) -> None:
         assert not gate("rounding").applies(suspect(seen(leaves=[leaf(same=True)], ops=ops("exp", dtype="float16"))))
         assert not gate("rounding").applies(suspect(seen(leaves=[leaf(same=False)], ops=ops("exp"))))
