@@ -20,6 +20,7 @@ from fuzzer.features.space import FeatureSpace
 from fuzzer.fleet import Fleet
 from fuzzer.judge import judge
 from fuzzer.knowledge.operators import Operators
+from fuzzer.knowledge.patterns import is_to_be_refused, named_entries
 from fuzzer.known_issues import KnownIssues
 from fuzzer.llm.engine import LLMEngine
 from fuzzer.llm.host import CampaignHost
@@ -357,6 +358,7 @@ class Campaign:
                 "n": plan.number,
                 "program": program.id,
                 "valid": valid,
+                **({"refused": True} if not is_valid(observation) and is_to_be_refused(program) else {}),
                 "at": self.elapsed,
                 "seconds": observation.seconds,
                 "outcome": outcome.to_map(),
@@ -444,12 +446,6 @@ class Campaign:
         """One line for the screen and the event log."""
         self.events.append(time.time(), kind, text)
         self.report(kind, text)
-
-
-def named_entries(program: Program) -> list[str]:
-    """Ids of bug patterns and subgraphs that META names; a program from outside may hold anything there."""
-    names = program.meta.get("knowledge", ())
-    return [name for name in names if isinstance(name, str)] if isinstance(names, (list, tuple)) else []
 
 
 def is_valid(observation: Observation) -> bool:

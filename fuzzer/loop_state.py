@@ -40,6 +40,7 @@ class Counters:
     runs: int = 0
     valid: int = 0
     refused: int = 0  # eager refuses, compiled accepts: valid programs for the oracle, counted apart
+    as_meant: int = 0  # eager refuses what was written for it to refuse: neither valid nor invalid
     invalid: int = 0
     harness_errors: int = 0
     suspects: int = 0
@@ -139,7 +140,9 @@ class LoopState:
         counters.kinds[outcome.kind] = counters.kinds.get(outcome.kind, 0) + 1
         valid = bool(record["valid"])
         counters.valid += valid
-        counters.invalid += outcome.kind == "invalid"
+        as_meant = bool(record.get("refused"))
+        counters.as_meant += as_meant
+        counters.invalid += outcome.kind == "invalid" and not as_meant
         counters.refused += outcome.kind == "missing_check"
         counters.harness_errors += outcome.kind == "harness_error"
         counters.seconds += record["seconds"]
@@ -158,12 +161,12 @@ class LoopState:
             self.corpus.observe(record.get("keys", ()))
             self.executed.update(record.get("ops", ()))
             self.used.update(outcome.operators)
-        asked = outcome.plan.features
+        asked = () if as_meant else outcome.plan.features  # what eager refuses leaves no facts of its run
         realised = sum(feature in outcome.realised for feature in asked)
         counters.asked += len(asked)
         counters.realised += realised
         engine = self.per_engine.setdefault(outcome.plan.engine, [0, 0, 0, 0])
-        for position, amount in enumerate((1, valid, len(asked), realised)):
+        for position, amount in enumerate((not as_meant, valid, len(asked), realised)):
             engine[position] += amount
         self.schedule.learn(outcome)
 
@@ -196,7 +199,7 @@ class LoopState:
 
     @property
     def valid_rate(self) -> float:
-        return self.counters.valid / max(1, self.counters.runs)
+        return self.counters.valid / max(1, self.counters.runs - self.counters.as_meant)
 
     @property
     def conformity(self) -> float:

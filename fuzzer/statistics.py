@@ -39,6 +39,7 @@ def statistics(campaign: Campaign) -> dict[str, Value]:
         "last_find": int(now - run_time + counters.last_find) if counters.last_find else 0,
         "last_crash": int(now - run_time + counters.last_crash) if counters.last_crash else 0,
         "valid_rate": round(state.valid_rate, 4),
+        "refused_as_meant": counters.as_meant,
         "conformity": round(state.conformity, 4),
         "programs_per_hour": round(3600 * done / this_run, 1),
         "operators_executed": len(state.executed),

@@ -23,7 +23,7 @@ from fuzzer.engines.view import ProgramView, ViewError
 from fuzzer.engines.wishes import askable
 from fuzzer.features.detect import default_space, detect
 from fuzzer.knowledge.operators import Operators
-from fuzzer.knowledge.patterns import default_entries
+from fuzzer.knowledge.patterns import is_to_be_refused
 from fuzzer.observation import Observation
 from fuzzer.policy.corpus import Corpus
 from fuzzer.policy.plan import SPLICE, Plan
@@ -150,13 +150,9 @@ def outcome(program: Program, seen: Observation) -> tuple[str, str]:
         return "valid", ""
     if seen.end.how in ("signal", "lost"):
         return "died", why
-    if program.meta.get("refused") or set(program.meta.get("knowledge", ())) & _refused_entries():
+    if is_to_be_refused(program):
         return "refused", why
     return "invalid", f"{why}: {_first_words(detail)}"
-
-
-def _refused_entries() -> frozenset[str]:
-    return frozenset(entry.id for entry in default_entries() if entry.refused)
 
 
 def _first_words(text: str) -> str:

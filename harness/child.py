@@ -81,6 +81,8 @@ class ExecChild:
                 self.facts(rounded_leaves=self.rounded(eager, meta, gradients))
             if self.options.get("ties") and eager is not None:
                 self.facts(tied_leaves=self.other_ties(eager, meta, gradients))
+            if self.options.get("only_eager") and eager is not None:
+                self.facts(aliases={"eager": compare.aliases(eager.outputs + eager.inputs)})
         if self.options.get("only_eager") or only == {"eager"}:
             return
         with contextlib.suppress(StageFailed):

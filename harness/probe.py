@@ -7,7 +7,7 @@ For each group the statements are tried in order until one holds. Answer, one ma
 
 ``chosen`` is -1 when none held. ``facts`` describe the names that the chosen statement bound or ``names`` asked for:
 ``kind`` tensor | module | int | float | bool | str | tuple | list | other; for tensors the wire's ``TensorMap`` and
-``values`` (words); for sequences ``items``; for plain numbers ``text``.
+``values`` (words); for sequences ``length`` and the first eight ``items``; for plain numbers ``text``.
 """
 
 from __future__ import annotations
@@ -97,5 +97,5 @@ def describe(value: Any) -> dict[str, Any]:
         return {"kind": type(value).__name__, "text": repr(value)[:80]}
     if isinstance(value, (tuple, list)):
         kind = "tuple" if isinstance(value, tuple) else "list"
-        return {"kind": kind, "items": [describe(item) for item in value[:8]]}
+        return {"kind": kind, "length": len(value), "items": [describe(item) for item in value[:8]]}
     return {"kind": "other", "type": type(value).__name__}

@@ -10,6 +10,7 @@ from campaign_base import campaign, operators, records, run
 
 from fuzzer.features.space import FeatureSpace
 from fuzzer.loop_state import LoopState, event_coverage
+from fuzzer.policy.plan import Outcome, Plan
 
 
 def _fresh() -> LoopState:
@@ -78,6 +79,19 @@ def test_records_of_a_newer_version_are_skipped() -> None:
     before = _plain(state)
     state.apply({"t": "from the future", "x": 1})
     assert _plain(state) == before
+
+
+def test_a_program_refused_as_meant_is_neither_valid_nor_invalid() -> None:
+    state = _fresh()
+    plan = Plan(number=0, engine="template", features=("dtype=int8",), families=("reduction",))
+    for record in (
+        {"outcome": Outcome(plan, "pass", 0.0, 1.0, realised=frozenset({"dtype=int8"})).to_map(), "valid": True},
+        {"outcome": Outcome(plan, "invalid", 0.0, 1.0).to_map(), "valid": False, "refused": True},
+    ):
+        state.apply({"t": "run", "seconds": 1.0, "at": 1.0, **record})
+    counters = state.counters
+    assert (counters.runs, counters.valid, counters.as_meant, counters.invalid) == (2, 1, 1, 0)
+    assert state.valid_rate == state.conformity == 1.0 and state.per_engine["template"] == [1, 1, 1, 1]
 
 
 def test_events_count_by_powers_of_two() -> None:

@@ -146,7 +146,7 @@ def _values(name: str, kind: str, text: str, shape: Sequence[int], allocating: b
 def _integers(name: str, value: int, shape: Sequence[int], allocating: bool, whole: bool) -> Iterator[tuple[int, str]]:
     rank, longest = len(shape), max(shape, default=1)
     if name in _DIMS:
-        yield from ((number, "dim") for number in dict.fromkeys((-1, 0, -rank, rank - 1, rank, -rank - 1)))
+        yield from ((number, "dim") for number in dict.fromkeys((-1, 0, -rank, rank - 1, rank, -rank - 1, -rank - 44)))
     elif name in _WINDOWS:
         yield from ((number, "window") for number in (0, 1, 2, 3, -1))
     elif name in _SIZES or (allocating and whole):

@@ -242,7 +242,7 @@ class Proposer:
             written=piece.written,
             results=piece.results,
             helper=piece.helper,
-            meta=dict(idiom.meta),
+            meta={**idiom.meta, **({"knowledge": [idiom.entry]} if idiom.entry else {})},
             scoped=idiom.scoped,
             kept=idiom.returns == "kept",
             connected=bool(reads),

@@ -53,6 +53,7 @@ class Idiom:
     meta: Mapping[str, Any] = field(default_factory=dict)
     returns: str = ""  # "dict": as a dictionary; "kept": the result, whether read again or not
     scoped: bool = False  # holds only inside a function (nonlocal)
+    entry: str = ""  # id of the bug pattern or subgraph that it is
 
     @property
     def dtypes(self) -> tuple[str, ...]:

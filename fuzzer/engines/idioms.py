@@ -98,7 +98,7 @@ class Idioms:
             for feature in entry.brings:
                 if feature in table and entry.template.code and not entry.refused:
                     meta = {key: value for key, value in entry.template.meta.items() if key != "mode"}
-                    table[feature].append(replace(entry.template, meta=meta))
+                    table[feature].append(replace(entry.template, meta=meta, entry=entry.id))
         return Idioms(table, entries)
 
     @property

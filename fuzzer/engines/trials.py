@@ -12,6 +12,7 @@ from fuzzer.engines.draft import Candidate, Draft
 from fuzzer.engines.wishes import Wishes
 
 _LARGEST = 1 << 20  # elements of a result: beyond, time goes into memory traffic and not into the compiler
+_MOST_RESULTS = 32  # of one statement: each is compared and returned, thousands take minutes to compile
 _DULL = 0.7  # share of results full of NaN, asked by nobody, that are thrown away
 
 
@@ -94,6 +95,8 @@ class Trials:
         """Results that would make the rest of the program dull: huge, or flooded with NaN that nobody asked for."""
         made = facts.get(candidate.target, {})
         if made.get("kind") == "other" and not candidate.results:
+            return True
+        if made.get("length", 0) > _MOST_RESULTS:
             return True
         size = 1
         for extent in made.get("shape", ()):

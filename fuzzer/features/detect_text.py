@@ -143,6 +143,7 @@ class _Reader:
         self.words = words
         self.functions: list[str] = []
         self.in_module_class = False
+        self.numbers: set[str] = set()  # names in build_inputs that stand for a literal number
         self.handlers: dict[type, Callable[[Any], None]] = {
             ast.Call: self.call, ast.FunctionDef: self.function, ast.Lambda: self.lambda_, ast.ClassDef: self.class_,
             ast.If: self.if_, ast.IfExp: self.if_, ast.For: self.for_, ast.While: self.while_, ast.Try: self.try_,
@@ -253,13 +254,16 @@ class _Reader:
                 self.add("python", "dict_result")
             elif isinstance(node.value, ast.List):
                 self.add("python", "list_result")
-        numbers = any(_number(item) is not None for item in _elements(node.value))
+        items = _elements(node.value)
+        numbers = any(_number(item) is not None or getattr(item, "id", "") in self.numbers for item in items)
         if numbers and self.functions[-1:] == ["build_inputs"]:
             self.add("python", "number_input")
         if self.functions == ["fn"] and len(_elements(node.value) or getattr(node.value, "keys", ())) > 1:
             self.add("results", "several")
 
     def assign(self, node: ast.Assign) -> None:
+        if self.functions[-1:] == ["build_inputs"] and _number(node.value) is not None:
+            self.numbers.update(target.id for target in node.targets if isinstance(target, ast.Name))
         for target in node.targets:
             if isinstance(target, ast.Subscript):
                 masked = isinstance(target.slice, (ast.Compare, ast.Name))

@@ -21,6 +21,7 @@ from fuzzer.exits import UserError
 from fuzzer.knowledge import trigger as triggers
 from fuzzer.knowledge.families import KNOWLEDGE
 from fuzzer.knowledge.trigger import Trigger
+from fuzzer.program import Program
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -106,6 +107,22 @@ def load_subgraphs(folder: Path | None = None, strict: bool = False) -> Loaded:
 def default_entries() -> tuple[Entry, ...]:
     """Patterns, then subgraphs, that ship; read once."""
     return load_patterns().entries + load_subgraphs().entries
+
+
+def named_entries(program: Program) -> list[str]:
+    """Ids of bug patterns and subgraphs that META names; a program from outside may hold anything there."""
+    names = program.meta.get("knowledge", ())
+    return [name for name in names if isinstance(name, str)] if isinstance(names, (list, tuple)) else []
+
+
+def is_to_be_refused(program: Program) -> bool:
+    """Was it written for eager to refuse, so that compiled code must refuse it as well?"""
+    return bool(program.meta.get("refused")) or not _refused().isdisjoint(named_entries(program))
+
+
+@lru_cache(maxsize=1)
+def _refused() -> frozenset[str]:
+    return frozenset(entry.id for entry in default_entries() if entry.refused)
 
 
 def _load(folder: Path, kind: str, read: Callable[[Mapping[str, Any], str, str], Entry], strict: bool) -> Loaded:

@@ -231,6 +231,20 @@ def test_a_subgraph_is_taken_whole_and_remembered(monkeypatch: pytest.MonkeyPatc
     assert {name for meta in metas for name in meta.get("knowledge", ())} & known
 
 
+def test_a_pattern_that_joined_by_its_feature_is_named() -> None:
+    programs = [write(FakeProber(), operator("sin"), features=("boundary=alpha",), seed=s).program for s in range(24)]
+    named = {name for program in programs for name in program.meta.get("knowledge", ())}
+    assert named & {entry.id for entry in default_entries() if "boundary=alpha" in entry.brings}
+
+
+def test_a_statement_with_thousands_of_results_is_not_taken() -> None:
+    many = {"kind": "tuple", "length": 4107, "items": [tensor(2)] * 8}
+    prober = FakeProber(makes=lambda line: many if "unbind(" in line else tensor(2, 3))
+    for seed in range(8):
+        text = write(prober, operator("unbind"), operator("sin"), seed=seed).program.text
+        assert "torch.unbind(" not in text.replace("torch.unbind(0)[:4]", "")
+
+
 def test_a_second_call_changes_one_size_everywhere() -> None:
     inputs = [("a", "torch.randn(4, 6)"), ("b", "torch.randint(0, 4, (4,))"), ("m", "torch.nn.Linear(6, 4)")]
     live = {"a": tensor(4, 6), "b": tensor(4), "m": {"kind": "module"}}

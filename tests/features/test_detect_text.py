@@ -98,6 +98,18 @@ def test_zeros_that_are_no_sizes() -> None:
     assert words["boundary"] == set()
 
 
+def test_numbers_among_the_inputs() -> None:
+    head = "import torch\n\nMETA = {}\n\n\ndef build_inputs():\n"
+    tail = "\n\n\ndef fn(x, k):\n    return x * k\n"
+    for build, has in (
+        ("    return torch.ones(2), -0.5", True),
+        ("    k = -0.5\n    return torch.ones(2), k", True),
+        ("    k = torch.ones(2)\n    return torch.ones(2), k", False),
+    ):
+        words = read_text(Program.parse(head + build + tail))
+        assert ("number_input" in words["python"]) is has, build
+
+
 def test_classes() -> None:
     assert {"module", "buffer_mutation"} <= read_text(program("return x", before=MODULE))["python"]
     assert "custom_autograd" in read_text(program("return x", before=FUNCTION))["python"]
