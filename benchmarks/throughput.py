@@ -1,15 +1,17 @@
 """Programs per hour, where the time of a program goes, and what coverage costs.
 
-    python -m benchmarks.throughput [--seconds 120] [--programs 30] [--target PYTHON]
+    python -m benchmarks.throughput [--seconds 120] [--programs 30] [--shared 60] [--target PYTHON]
 
 Campaigns with one and with two workers; then one program after the other on two fork servers, one with all coverage
-and one without, in turn, so that load on the machine falls on both alike.
+and one without, in turn, so that load on the machine falls on both alike; then the same programs on one server alone
+and shared between two others, which no server has seen before: what a second worker adds.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
 import json
 import statistics
 import subprocess
@@ -31,6 +33,7 @@ from fuzzer.store.directory import CampaignDirectory
 from fuzzer.store.journal import read_journal
 from fuzzer.worker import Target, Worker, WorkerOptions
 
+_ROUND = 20  # programs that one and two workers do in turn; the last one runs alone, so not too few
 #: Stages that hold others: their own time is what is left.
 _NESTED = {"compare": ("float64", "perturbed")}
 
@@ -95,6 +98,61 @@ async def stages(python: str, count: int) -> dict[str, Any]:
     return _summary(pairs, writing)
 
 
+async def scaling(python: str, count: int) -> dict[str, Any]:
+    """What two workers do in the time of one, on the same programs, each new to the server that runs it."""
+    operators = Operators.load_extract()
+    state, engine = LoopState(operators, FeatureSpace.load(), 2), TemplateEngine(operators)
+    with tempfile.TemporaryDirectory(prefix="eddy-bench-") as folder:
+        options = WorkerOptions(fast=True)
+        alone, *both = [Worker(Target(python), Path(folder) / name, options) for name in ("alone", "left", "right")]
+        sums = {"alone_wall": 0.0, "both_wall": 0.0, "alone_cpu": 0.0, "both_cpu": 0.0}
+        done = 0
+        try:
+            for worker in (alone, *both):
+                await worker.start()
+                for _ in range(2):
+                    await worker.execute(Program.parse(CALIBRATION))
+            while done < count:
+                programs = await _some(engine, state, alone, _ROUND)
+                for name, workers in (("alone", [alone]), ("both", both))[:: 1 if done % (2 * _ROUND) else -1]:
+                    wall, cpu = await _shared(workers, programs)
+                    sums[f"{name}_wall"] += wall
+                    sums[f"{name}_cpu"] += cpu
+                done += len(programs)
+        finally:
+            await asyncio.gather(*(worker.stop() for worker in (alone, *both)))
+    return {
+        "programs": done,
+        **{name: round(value / done, 3) for name, value in sums.items()},
+        "pace_of_two": round(sums["alone_wall"] / sums["both_wall"], 3),
+        "cpu_ratio": round(sums["both_cpu"] / sums["alone_cpu"], 3),
+    }
+
+
+async def _some(engine: TemplateEngine, state: LoopState, worker: Worker, count: int) -> list[Program]:
+    found: list[Program] = []
+    while len(found) < count:
+        with contextlib.suppress(CannotWrite):
+            plan = state.schedule.next(state.corpus)
+            found.append((await engine.write(plan, state.schedule.choose_operators, worker)).program)
+    return found
+
+
+async def _shared(workers: list[Worker], programs: list[Program]) -> tuple[float, float]:
+    """(wall, CPU) seconds of the programs, each run by the first worker that is free."""
+    queue, cpu = list(programs), 0.0
+
+    async def work(worker: Worker) -> None:
+        nonlocal cpu
+        while queue:
+            seen = await worker.execute(queue.pop())  # not in one expression with the sum, which the other changes
+            cpu += seen.cpu
+
+    started = time.perf_counter()
+    await asyncio.gather(*(work(worker) for worker in workers))
+    return time.perf_counter() - started, cpu
+
+
 async def _timed(worker: Worker, program: Program) -> tuple[Observation, float]:
     started = time.perf_counter()
     observation = await worker.execute(program)
@@ -139,6 +197,7 @@ def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.throughput", description=__doc__)
     parser.add_argument("--seconds", type=float, default=120.0, help="length of each campaign")
     parser.add_argument("--programs", type=int, default=30, help="programs for the split by stages")
+    parser.add_argument("--shared", type=int, default=60, metavar="N", help="programs on one worker and on two")
     parser.add_argument("--target", default=sys.executable, metavar="PYTHON")
     args = parser.parse_args(argv)
     campaigns = [campaign(args.target, workers, args.seconds) for workers in (1, 2)]
@@ -150,8 +209,13 @@ def main(argv: list[str] | None = None) -> int:
     print(results.table([["stage", "mean s", "share"], *[[n, s, s / split["total_seconds"]] for n, s in rows]]))
     print()
     print(results.table([["figure", "value"], *[[n, v] for n, v in split.items() if n != "mean_seconds"]]))
-    command = f"python -m benchmarks.throughput --seconds {args.seconds:g} --programs {args.programs}"
-    print(f"→ {results.save('throughput', command, {'campaigns': campaigns, 'stages': split})}")
+    shared = asyncio.run(scaling(args.target, args.shared))
+    print()
+    print(results.table([["one worker and two", "value"], *[[n, v] for n, v in shared.items()]]))
+    command = (
+        f"python -m benchmarks.throughput --seconds {args.seconds:g} --programs {args.programs} --shared {args.shared}"
+    )
+    print(f"→ {results.save('throughput', command, {'campaigns': campaigns, 'stages': split, 'scaling': shared})}")
     return 0
 
 
