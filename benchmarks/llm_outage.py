@@ -4,10 +4,11 @@
 
 A small model is served on loopback, on one thread, niced. The campaign starts with it; at a quarter of the time the
 server is killed (-9), at half of it another one is started on the same port. Then the same minutes without a model,
-same seed and workers. Reported: programs an hour of the template engine (with its mutations) in both, what was asked
+same seed and workers; with ``--at-once`` beside it, each of the two with one worker on a core of its own, the model on
+the first one's. Reported: programs an hour of the template engine (with its mutations) in both, what was asked
 and answered before, during and after the outage, the longest pause between programs, and whether ledger, log and tries
 agree. ``ratio`` compares the template engine's programs, those that the model's displaced left out; ``ratio_of_all``
-all programs.
+all programs; ``ratio_untriaged`` all programs by the time that no suspect took, which chance deals out very unequally.
 
 The server needs xllamacpp and a GGUF file (extra ``llm-local``, docs/llm.md), in this interpreter or in another one.
 """
@@ -26,6 +27,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -42,9 +44,17 @@ _DRAIN_SECONDS = 120.0  # of a campaign past its time
 _BUDGET = "100M"
 
 
-def server(python: str, port: int, gguf: str, log: Path) -> subprocess.Popen[str]:
+def bound(core: int | None) -> list[str]:
+    """What to put before a command so that it, and all that it starts, stays on one core."""
+    if core is None:
+        return []
+    code = f"import os, sys; os.sched_setaffinity(0, [{core}]); os.execvp(sys.argv[1], sys.argv[1:])"
+    return [sys.executable, "-c", code]
+
+
+def server(python: str, port: int, gguf: str, log: Path, core: int | None = None) -> subprocess.Popen[str]:
     """A model on ``port``, ready. Raises ``RuntimeError`` where it does not come up."""
-    command = [python, "-m", "fuzzer.llm.local", "--port", str(port), *(["--gguf", gguf] if gguf else [])]
+    command = [*bound(core), python, "-m", "fuzzer.llm.local", "--port", str(port), *(["--gguf", gguf] if gguf else [])]
     with open(log, "a", encoding="utf-8") as stream:
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=stream, stdin=subprocess.DEVNULL, text=True)
     assert process.stdout is not None
@@ -61,9 +71,12 @@ def free_port() -> int:
 
 
 @contextmanager
-def campaign(path: Path, minutes: float, options: list[str]) -> Iterator[subprocess.Popen[bytes]]:
+def campaign(
+    path: Path, minutes: float, options: list[str], core: int | None = None
+) -> Iterator[subprocess.Popen[bytes]]:
     """A running ``eddy fuzz``; killed on the way out if it has not ended."""
     command = [
+        *bound(core),
         sys.executable,
         "-m",
         "fuzzer",
@@ -94,22 +107,22 @@ def ended(process: subprocess.Popen[bytes], path: Path, seconds: float) -> dict[
     return status
 
 
-def with_outage(path: Path, args: argparse.Namespace) -> dict[str, Any]:
+def with_outage(path: Path, args: argparse.Namespace, core: int | None) -> dict[str, Any]:
     """The mixed campaign. Returns its status, and ``down`` and ``up``, seconds since 1970."""
     log, port = path.parent / "server.log", args.port or free_port()
-    model = server(args.server_python, port, args.gguf, log)
+    model = server(args.server_python, port, args.gguf, log, core)
     asked = ["--engine", "mixed", "--llm-endpoint", f"http://127.0.0.1:{port}/v1", "--llm-model", MODEL]
     asked += ["--llm-budget", _BUDGET]
     seconds = 60.0 * args.minutes
     try:
-        with campaign(path, args.minutes, [*common(args), *asked]) as process:
+        with campaign(path, args.minutes, [*common(args), *asked], core) as process:
             wait_for_programs(path, process)
             sleep_until(time.monotonic() + seconds / 4, process)
             model.send_signal(signal.SIGKILL)
             model.wait()
             down = time.time()
             sleep_until(time.monotonic() + seconds / 4, process)
-            model = server(args.server_python, port, args.gguf, log)
+            model = server(args.server_python, port, args.gguf, log, core)
             up = time.time()
             return {**ended(process, path, seconds), "down": down, "up": up}
     finally:
@@ -207,15 +220,18 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--target", default="", help="as of eddy fuzz (default: this interpreter)")
     parser.add_argument("--server-python", default=sys.executable, metavar="PYTHON", help="that has xllamacpp")
+    parser.add_argument("--at-once", action="store_true", help="both campaigns side by side, one worker and core each")
     parser.add_argument("--gguf", default="", metavar="FILE")
     parser.add_argument("--port", type=int, default=0)
     parser.add_argument("--keep", metavar="DIR", help="where the campaigns stay (default: a temporary folder, removed)")
     args = parser.parse_args(argv)
+    args.workers = 1 if args.at_once else args.workers
     with tempfile.TemporaryDirectory(prefix="eddy-llm-") as temporary:
         folder = Path(args.keep or temporary)
         folder.mkdir(parents=True, exist_ok=True)
         numbers = measure(folder, args)
     command = f"python -m benchmarks.llm_outage --minutes {args.minutes:g} --workers {args.workers} --seed {args.seed}"
+    command += " --at-once" if args.at_once else ""
     print(results.table(numbers.pop("table")))
     print(json.dumps({name: value for name, value in numbers.items() if name != "events"}, indent=1))
     for line in numbers["events"]:
@@ -230,21 +246,37 @@ def main(argv: list[str] | None = None) -> int:
     return 0
 
 
+def both(mixed: Path, plain: Path, args: argparse.Namespace) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Status of the campaign with a model, and of the one without: one after the other, or side by side."""
+
+    def without(core: int | None) -> dict[str, Any]:
+        with campaign(plain, args.minutes, common(args), core) as process:
+            return ended(process, plain, 60.0 * args.minutes)
+
+    if not args.at_once:
+        return with_outage(mixed, args, None), without(None)
+    first, *_others, last = sorted(os.sched_getaffinity(0))
+    with ThreadPoolExecutor(1) as pool:
+        other = pool.submit(without, last)
+        return with_outage(mixed, args, first), other.result()
+
+
 def measure(folder: Path, args: argparse.Namespace) -> dict[str, Any]:
     mixed, plain = folder / "mixed", folder / "template"
-    seen = with_outage(mixed, args)
-    with campaign(plain, args.minutes, common(args)) as process:
-        alone = ended(process, plain, 60.0 * args.minutes)
-    rows: list[list[Any]] = [["campaign", "programs", "template/h", "all/h", "model", "valid", "longest pause s"]]
-    rates, totals = {}, {}
+    seen, alone = both(mixed, plain, args)
+    rows: list[list[Any]] = [
+        ["campaign", "programs", "template/h", "all/h", "untriaged/h", "model", "valid", "longest pause s"]
+    ]
+    rates, totals, untriaged = {}, {}, {}
     for name, path, status in (("mixed", mixed, seen), ("template", plain, alone)):
         ran, valid = writers(path)
         hours = max(float(status["run_time"]), 1.0) / 3600.0
         by_model = ran.pop("llm", 0)
         total = ran.total() + by_model
         rates[name], totals[name] = ran.total() / hours, total / hours
+        untriaged[name] = results.untriaged_pace(path, args.workers)
         share = valid.total() / max(1, total)
-        rows.append([name, total, rates[name], totals[name], by_model, share, longest_pause(path)])
+        rows.append([name, total, rates[name], totals[name], untriaged[name], by_model, share, longest_pause(path)])
     return {
         "minutes": args.minutes,
         "template_rate_mixed": round(rates["mixed"], 1),
@@ -253,6 +285,7 @@ def measure(folder: Path, args: argparse.Namespace) -> dict[str, Any]:
             rates["mixed"] / max(rates["template"], 1e-9), 3
         ),  # what the model's programs displaced is in it
         "ratio_of_all": round(totals["mixed"] / max(totals["template"], 1e-9), 3),
+        "ratio_untriaged": round(untriaged["mixed"] / max(untriaged["template"], 1e-9), 3),
         "books": check_books(mixed),
         "exchanges": by_phase(mixed, seen["down"], seen["up"]),
         "events": events_of(mixed),

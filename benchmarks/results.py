@@ -10,6 +10,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from fuzzer.store.directory import CampaignDirectory
+from fuzzer.store.journal import read_journal
+
 FOLDER = Path(__file__).parent.parent / "docs" / "benchmarks"
 
 
@@ -30,6 +33,18 @@ def save(name: str, command: str, numbers: dict[str, Any]) -> Path:
     path = FOLDER / f"{name}.json"
     path.write_text(json.dumps({"command": command, "machine": machine(), **numbers}, indent=2) + "\n")
     return path
+
+
+def untriaged_pace(path: Path, workers: int) -> float:
+    """Programs an hour of a campaign from its first program to its last, without the time that workers gave to
+    suspects: how many of those turn up is chance, and one can take as long as fifty programs."""
+    records = [record for _at, record in read_journal(CampaignDirectory.open(path).journal)]
+    at = [float(record["at"]) for record in records if record["t"] == "run"]
+    if len(at) < 2:
+        return 0.0
+    triage = sum(float(record.get("triage", 0.0)) for record in records if record["t"] == "bucket")
+    working = workers * (at[-1] - at[0]) - triage
+    return round(3600 * workers * (len(at) - 1) / working, 1) if working > 0 else 0.0
 
 
 def table(rows: Sequence[Sequence[Any]]) -> str:

@@ -48,6 +48,7 @@ def campaign(python: str, workers: int, seconds: float) -> dict[str, Any]:
         if done.returncode != 0:
             raise SystemExit(f"the campaign failed: {done.stderr.strip().splitlines()[-1]}")
         status = json.loads(done.stdout)
+        pace = results.untriaged_pace(path, workers)
         runs = [row for _at, row in read_journal(CampaignDirectory.open(path).journal) if row["t"] == "run"]
     first, last = (runs[0]["at"], runs[-1]["at"]) if len(runs) > 1 else (0.0, seconds)
     return {
@@ -56,6 +57,7 @@ def campaign(python: str, workers: int, seconds: float) -> dict[str, Any]:
         "seconds": round(last - first, 1),
         "start_seconds": round(first, 1),
         "programs_per_hour": round(3600 * (len(runs) - 1) / max(last - first, 1e-9)),
+        "untriaged_per_hour": pace,
         "valid_rate": status["valid_rate"],
         "conformity": status["conformity"],
         "operators_executed": status["operators_executed"],

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, fields, replace
 from enum import Enum
 from typing import Any
 
+from fuzzer.faulty_line import called
 from fuzzer.observation import Observation
 from fuzzer.signature import Signature
 from fuzzer.verdict import Kind, Verdict
@@ -129,9 +130,15 @@ class Finding:
 
     @property
     def operators(self) -> list[str]:
-        """Distinct operators that the eager run dispatched, in order, without overloads and bookkeeping."""
+        """Distinct operators that the eager run dispatched, in order, without overloads and bookkeeping.
+
+        Where eager refuses the program none are known: then what the refused line calls.
+        """
         names = (".".join(name.split(".")[:2]) for name in self.facts.get("operators", ()))
-        return [name for name in dict.fromkeys(names) if name not in _BOOKKEEPING]
+        found = [name for name in dict.fromkeys(names) if name not in _BOOKKEEPING]
+        line = int(self.facts.get("faults", {}).get("eager", {}).get("line") or 0)
+        refused = called(self.shown_text, line) if line and not found else ""
+        return [refused] if refused else found
 
     @property
     def slug(self) -> str:
@@ -231,6 +238,7 @@ def essential_facts(seen: Observation, verdict: Verdict | None = None) -> dict[s
             "cause_type": stage.fault.cause_type,
             "cause_message": stage.fault.cause_message,
             "frames": list(stage.fault.frames[-12:]),
+            "line": stage.fault.line,
         }
         for stage in seen.stages
         if stage.fault

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from fuzzer.faulty_line import is_unread
 from fuzzer.judge import CAST_ELISION, MALFORMED, judge_all
 from fuzzer.observation import Observation
 from fuzzer.signature import short_operator
@@ -123,6 +124,17 @@ def _undefined(suspect: Suspect, _again: Observation) -> str:
     if words == ["uninitialised memory"]:
         return "dismissed: the program reads uninitialised memory"
     return "debatable: undefined in C++: " + ", ".join(word for word in words if word != "uninitialised memory")
+
+
+def _in_unread_line(suspect: Suspect) -> bool:
+    fault = suspect.observation.fault("eager")
+    if suspect.verdict.kind is not Kind.MISSING_CHECK or fault is None or not fault.line:
+        return False
+    return is_unread(suspect.code, fault.line)
+
+
+def _dropped(suspect: Suspect, _again: Observation) -> str:
+    return "debatable: eager refuses a line whose result nothing reads, which a compiler may drop"
 
 
 def _reads_beyond(suspect: Suspect, _again: Observation) -> str:
@@ -301,6 +313,7 @@ def _catches(suspect: Suspect) -> bool:
 
 GATES: tuple[Gate, ...] = (
     Gate("caught exceptions", _catches, None, _caught_exception),
+    Gate("unread line", _in_unread_line, None, _dropped),
     Gate("reads beyond", _is_beyond, None, _reads_beyond),
     Gate("undefined behaviour", _is_value, None, _undefined),
     Gate("PyTorch's accuracy rule", _is_value, None, _within_tolerance),

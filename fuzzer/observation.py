@@ -11,13 +11,15 @@ ENDED_TWICE = "the program ended its fork server twice"
 
 @dataclass(frozen=True)
 class Fault:
-    """An exception as the child saw it. ``frames`` are ``file:function``, outermost first."""
+    """An exception as the child saw it. ``frames`` are ``file:function``, outermost first; ``line`` is the program's
+    own line that was running, 0 where none is known."""
 
     type: str
     message: str
     cause_type: str = ""
     cause_message: str = ""
     frames: tuple[str, ...] = ()
+    line: int = 0
 
 
 @dataclass(frozen=True)
@@ -106,6 +108,7 @@ def _stage(item: dict[str, Any]) -> Stage:
             cause_type=fault.get("cause_type", ""),
             cause_message=fault.get("cause_message", ""),
             frames=tuple(fault.get("frames", ())),
+            line=int(fault.get("line", 0)),
         )
         if fault
         else None,

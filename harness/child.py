@@ -222,7 +222,7 @@ class ExecChild:
             with reference.widened():
                 return execution.call(self.program.fn, inputs, meta, gradients)
         except Exception as error:
-            fault = fault_of(error)
+            fault = fault_of(error, self.path)
             return f"{fault['type']}: {fault['message'][:160]}"
         finally:
             self.staged("float64", started, fault)
@@ -282,7 +282,7 @@ class ExecChild:
         except StageFailed:
             raise
         except BaseException as error:
-            fault = fault_of(error)
+            fault = fault_of(error, self.path)
             raise StageFailed from None
         finally:
             self.staged(name if fault is None else self.failing(name), started, fault)

@@ -13,8 +13,8 @@ _FRAME_CAP = 60
 _SITE = os.path.realpath(sysconfig.get_paths()["purelib"]) + os.sep
 
 
-def fault_of(error: BaseException) -> dict[str, Any]:
-    """The wire's ``Fault`` for an exception."""
+def fault_of(error: BaseException, program: str = "") -> dict[str, Any]:
+    """The wire's ``Fault`` for an exception. ``program``: path of the program, whose line is told (0: not in it)."""
     cause = root_cause(error)
     return {
         "type": qualified_name(error),
@@ -22,6 +22,7 @@ def fault_of(error: BaseException) -> dict[str, Any]:
         "cause_type": qualified_name(cause),
         "cause_message": message_of(cause),
         "frames": frames_of(cause) or frames_of(error),
+        "line": line_in(cause, program) or line_in(error, program),
     }
 
 
@@ -60,6 +61,12 @@ def frames_of(error: BaseException) -> list[str]:
         code = frame.f_code
         frames.append(f"{short_path(code.co_filename)}:{code.co_name}")
     return frames[-_FRAME_CAP:]
+
+
+def line_in(error: BaseException, path: str) -> int:
+    """Line of the innermost frame in that file; 0 when the exception did not pass through it."""
+    lines = [line for frame, line in traceback.walk_tb(error.__traceback__) if frame.f_code.co_filename == path]
+    return lines[-1] if path and lines else 0
 
 
 def short_path(path: str) -> str:

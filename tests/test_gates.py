@@ -273,3 +273,12 @@ class TestSizesThatValuesDecide:
         assert not any(
             gate(name).applies(one) for name in ("cast elision", "ill-conditioned", "random numbers", "ties")
         )
+
+
+def test_a_refusal_that_only_an_unread_line_carries_is_debatable() -> None:
+    head = "def fn(a):\n    n = torch.normal(a, a)\n    return "
+    stages = {"build": None, "eager": {**fault("normal"), "line": 2}, "compile": None, "run": None}
+    after, alive = apply_gate(suspect(seen(stages), text=head + "a\n"), gate("unread line"), seen())
+    assert alive and "nothing reads" in after.verdict.debatable
+    assert gate("unread line").is_asked(suspect(seen(stages), text=head + "a\n"))
+    assert not gate("unread line").is_asked(suspect(seen(stages), text=head + "n\n"))
