@@ -112,7 +112,7 @@ def with_outage(path: Path, args: argparse.Namespace, core: int | None) -> dict[
     log, port = path.parent / "server.log", args.port or free_port()
     model = server(args.server_python, port, args.gguf, log, core)
     asked = ["--engine", "mixed", "--llm-endpoint", f"http://127.0.0.1:{port}/v1", "--llm-model", MODEL]
-    asked += ["--llm-budget", _BUDGET]
+    asked += ["--llm-budget", _BUDGET, "--llm-form", "steps"]
     seconds = 60.0 * args.minutes
     try:
         with campaign(path, args.minutes, [*common(args), *asked], core) as process:

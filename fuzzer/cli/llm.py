@@ -22,6 +22,7 @@ from fuzzer.llm.exchange import Replay
 from fuzzer.llm.ledger import Ledger
 from fuzzer.llm.model import Asker, Model
 from fuzzer.llm.prompts import FORMS
+from fuzzer.llm.settings import FORMS as CHOICES
 from fuzzer.llm.settings import KEY_VARIABLE, LANGUAGES, Budget, Price, Redactor, Settings, key_of
 from fuzzer.screen import printable
 from fuzzer.store.directory import CampaignDirectory
@@ -35,6 +36,7 @@ def add_fuzz_options(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("language model")
     group.add_argument("--engine", choices=ENGINES, help="who writes programs (default: template, with mutations)")
     add_endpoint_options(group)
+    group.add_argument("--llm-form", choices=CHOICES, help="steps suits small models; both: an arm chooses (default)")
     group.add_argument("--llm-replay", metavar="DIR", help="take answers from the log of campaign DIR, ask nobody")
     group.add_argument("--llm-dry-run", action="store_true", help="write what would be sent to llm/would-send.jsonl")
 
@@ -57,6 +59,7 @@ def settings_of(args: argparse.Namespace, stored: Mapping[str, Any] | None = Non
         "budget": Budget.parse(args.llm_budget) if args.llm_budget else None,
         "price": Price.parse(args.llm_price) if args.llm_price else None,
         "language": args.llm_language,
+        "form": getattr(args, "llm_form", None),
     }
     return replace(settings, **{name: value for name, value in changes.items() if value is not None})
 
@@ -101,7 +104,8 @@ def engine_of(
     if replay is not None and not args.llm_model:
         settings = replace(settings, model=replay.model)
     model = _model(settings, directory.llm, replay, args.llm_dry_run, note)
-    author = Author(settings, FORMS, functools.partial(_lowerings, targets[0]))
+    forms = FORMS if settings.form == "both" else (settings.form,)
+    author = Author(settings, forms, functools.partial(_lowerings, targets[0]))
     return LLMEngine(model, author, operators, directory.llm, always=chosen == "llm", in_turn=no_clock)
 
 

@@ -197,6 +197,7 @@ class LLMEngine:
     # -- the model's side -----------------------------------------------------------------------------------------
 
     async def _produce(self) -> None:
+        await self.model.look()
         while not self._ended:
             while len(self.ready) + self._busy >= _READY and not self._mend:
                 self._room.clear()

@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
+from urllib.parse import urlsplit
 
 from fuzzer.llm.cache import AnswerCache
 from fuzzer.llm.capability import Level, obeyed, probe_question
@@ -16,6 +17,7 @@ from fuzzer.llm.client import Fault
 from fuzzer.llm.exchange import Exchanges, Replay
 from fuzzer.llm.ledger import Ledger, OverBudget
 from fuzzer.llm.outage import Outage
+from fuzzer.llm.pace import Pace
 from fuzzer.llm.question import Answer, Question
 from fuzzer.llm.settings import Redactor, Settings
 
@@ -66,6 +68,8 @@ class Model:
         self._trial = asyncio.Lock()
         self._slots = asyncio.Semaphore(settings.concurrency)
         self._next_start = 0.0
+        self.pace = Pace(lambda: self.settings.timeout)
+        self._alone = asyncio.Lock()
 
     async def close(self) -> None:
         if self.client is not None:
@@ -92,6 +96,13 @@ class Model:
                 self.level = await self._probe()
                 self.note("llm", f"{self.settings.model}: structured answers by {self.level.name.lower()}")
         return self.level
+
+    async def look(self) -> None:
+        """Before the first question to a model on this machine: what it can do, and how fast it is."""
+        host = urlsplit(self.settings.endpoint).hostname or ""
+        if host in ("localhost", "::1") or host.startswith("127."):
+            with contextlib.suppress(NoAnswer):
+                await self.capability()
 
     async def _probe(self) -> Level:
         for level in (Level.JSON_SCHEMA, Level.OBJECT_WITH_SCHEMA, Level.OBJECT):
@@ -135,7 +146,7 @@ class Model:
     async def _asked(self, question: Question, level: Level) -> Answer:
         fault: Fault | None = None
         for _ in range(_ATTEMPTS):
-            async with self._slots, self._gate():
+            async with self._slots, self._one_at_a_time(), self._gate():
                 try:
                     return await self._paid(question, level)
                 except Fault as failed:
@@ -143,6 +154,12 @@ class Model:
             if fault.kind in ("question", "schema"):
                 raise fault
         raise NoAnswer(f"no answer in {_ATTEMPTS} tries: {fault}", wait=self.outage.wait)
+
+    @contextlib.asynccontextmanager
+    async def _one_at_a_time(self) -> AsyncIterator[None]:
+        """On a slow endpoint a second request would only wait for the first, by the same clock."""
+        async with self._alone if self.pace.is_slow(self.settings.answer_tokens) else contextlib.nullcontext():
+            yield
 
     @contextlib.asynccontextmanager
     async def _gate(self) -> AsyncIterator[None]:
@@ -163,12 +180,15 @@ class Model:
         if self.dead or self.client is None:
             raise NoAnswer(self.dead or "no endpoint: answers come from the log alone", None)
         try:
-            reserved = self.ledger.reserve(question.family, question.most_tokens_in, question.answer_tokens)
+            most = self.pace.affordable(question.answer_tokens)
+            reserved = self.ledger.reserve(question.family, question.most_tokens_in, most)
         except OverBudget as over:
             raise NoAnswer(str(over), over.wait) from None
         try:
-            answer = await self.client.once(question, level)
+            answer = await self.client.once(replace(question, answer_tokens=most), level)
         except Fault as fault:
+            if fault.kind == "timeout":
+                self.pace.timed_out(most)
             if fault.charged:
                 self.ledger.settle_worst(reserved)
             else:
@@ -180,6 +200,7 @@ class Model:
             self.ledger.settle_worst(reserved)
             raise
         self.ledger.settle(reserved, answer.tokens_in, answer.tokens_out)
+        self.pace.answered(answer.tokens_out, answer.seconds)
         answer = replace(answer, text=self.redact(answer.text))  # a model may echo anything, and answers are kept
         if self.outage.open:
             self.note("llm", "the endpoint answers again")

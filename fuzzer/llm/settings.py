@@ -14,6 +14,8 @@ from fuzzer.exits import UserError
 #: Where the key is looked for. OpenAI's own variable is for OpenAI's own hosts: it is sent to no other.
 KEY_VARIABLE, OPENAI_VARIABLE = "EDDY_LLM_KEY", "OPENAI_API_KEY"
 LANGUAGES = ("en", "zh")
+#: In which form a model may write programs: step lists, which the template engine makes runnable, or free text.
+FORMS = ("steps", "free", "both")
 
 _MULTIPLES = {"": 1.0, "k": 1e3, "m": 1e6}
 _AMOUNT = re.compile(r"(\$?)(\d+(?:\.\d+)?)([km]?)\s*(tokens?|usd|money)?(/h)?", re.IGNORECASE)
@@ -86,15 +88,18 @@ class Settings:
     budget: Budget = field(default_factory=Budget)
     price: Price = field(default_factory=Price)
     language: str = "en"  # of worded output; programs and prompts stay English
+    form: str = "both"  # of FORMS
     concurrency: int = 2
     requests_per_minute: float = 60.0
-    timeout: float = 180.0  # seconds of one request: a local model on one core writes 1,000 tokens in two minutes
+    timeout: float = 300.0  # seconds of one request: nothing waits for it, and a niced local model is slow
     context_tokens: int = 2400  # of a prompt
     answer_tokens: int = 1200
 
     def __post_init__(self) -> None:
         if self.language not in LANGUAGES:
             raise UserError(f"language {self.language!r}: use one of {', '.join(LANGUAGES)}")
+        if self.form not in FORMS:
+            raise UserError(f"form {self.form!r}: use one of {', '.join(FORMS)}")
         if self.endpoint:
             check_endpoint(self.endpoint)
         if (self.budget.money or self.budget.money_per_hour) and self.price == Price():

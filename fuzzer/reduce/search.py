@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import contextlib
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
 
@@ -81,7 +82,15 @@ async def reduce_program(
             if best is before:
                 return Reduction(search.best, search.executions, True)
     except _Spent:
+        await _without_leftovers(search)
         return Reduction(search.best, search.executions, False)
+
+
+async def _without_leftovers(search: _Search) -> None:
+    """One execution beyond the budget: inputs that nothing reads any more only puzzle a reader."""
+    search.budget += 1
+    with contextlib.suppress(_Spent, ViewError):
+        await search.first(options.without_unread_lines_of_builders(ProgramView.of(search.best)), None)
 
 
 async def _shortest_beginning(search: _Search, view: ProgramView) -> ProgramView:

@@ -95,6 +95,15 @@ def test_the_result_was_always_seen_to_fail(budget: int) -> None:
     assert reduced(fails, budget=budget).text in seen
 
 
+@pytest.mark.parametrize("budget", [1, 2, 4, 8, 16])
+def test_no_budget_is_too_small_to_drop_inputs_that_nothing_reads(budget: int) -> None:
+    small = reduced(containing("argmax("), budget=budget)
+    build, fn = small.text.split("def fn(")
+    params = fn.partition(")")[0].split(", ")
+    drawn = [line.split(" = ")[0].strip() for line in build.splitlines() if " = torch." in line]
+    assert sorted(drawn) == sorted(params)
+
+
 def test_no_text_is_run_twice() -> None:
     seen: list[str] = []
 
