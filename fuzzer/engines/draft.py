@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from fuzzer.engines.statement import literal
-from fuzzer.engines.writer import render_meta
+from fuzzer.engines.writer import broken, render_meta
 
 Facts = dict[str, Any]
 
@@ -158,7 +158,7 @@ class Draft:
         text = "\n\n\n".join(part.rstrip("\n") for part in [*parts, function])
         final = finally_named(text, inputs)
         items = [final.names.get(name, name) for name in returns]
-        return f"{final.text}\n    return {_result(items, self.as_dict)}\n"
+        return broken(f"{final.text}\n    return {_result(items, self.as_dict)}\n")
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import textwrap
 from collections.abc import Sequence
 from typing import Any
@@ -12,6 +13,7 @@ from fuzzer.engines.statement import Statement, literal
 
 #: A line longer than this is broken where that is easy (META, results).
 WIDTH = 110
+_STRING = re.compile(r"\"[^\"]*\"|'[^']*'")
 
 
 def render_program(prelude: str, meta: dict[str, Any], functions: Sequence[str], tail: str) -> str:
@@ -83,3 +85,32 @@ def _entry(key: str, value: Any) -> str:
     )
     items = "\n".join(row.rstrip(", ") + "," for row in rows)
     return f"    {literal(key)}: [\n{items}\n    ],"
+
+
+def broken(text: str) -> str:
+    """Lines that are too long and end in a call: the arguments on a line of their own."""
+    return "\n".join(_broken(line) if len(line) > WIDTH else line for line in text.split("\n"))
+
+
+def _broken(line: str) -> str:
+    """The line as it is where it ends in no call, or its arguments alone would be too long."""
+    opening = _opening(line)
+    if opening < 0:
+        return line
+    indent = line[: len(line) - len(line.lstrip())]
+    arguments = f"{indent}    {line[opening + 1 : -1]}"
+    return line if len(arguments) > WIDTH else f"{line[: opening + 1]}\n{arguments}\n{indent})"
+
+
+def _opening(line: str) -> int:
+    """Position of the bracket that the last character closes as the end of a call; -1 where it does not."""
+    bracketed = any(set(word) & set("()[]{}") for word in _STRING.findall(line))
+    if not line.endswith(")") or "#" in line or bracketed:
+        return -1
+    depth = 0
+    for index in range(len(line) - 1, -1, -1):
+        depth += (line[index] in ")]}") - (line[index] in "([{")
+        if depth == 0:
+            called = index > 0 and (line[index - 1].isalnum() or line[index - 1] in "_])")
+            return index if line[index] == "(" and called else -1
+    return -1
