@@ -9,6 +9,8 @@ the first one's. Reported: programs an hour of the template engine (with its mut
 and answered before, during and after the outage, the longest pause between programs, and whether ledger, log and tries
 agree. ``ratio`` compares the template engine's programs, those that the model's displaced left out; ``ratio_of_all``
 all programs; ``ratio_untriaged`` all programs by the time that no suspect took, which chance deals out very unequally.
+``model_share`` is the part of the campaign's processor time that the model took: since no worker waits for it, that is
+what it costs, without the noise of two campaigns; with ``--mixed-only`` the second campaign is left out.
 
 The server needs xllamacpp and a GGUF file (extra ``llm-local``, docs/llm.md), in this interpreter or in another one.
 """
@@ -31,6 +33,8 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+import psutil
 
 from benchmarks import results
 from fuzzer.llm.jsonl import read_json_lines
@@ -118,16 +122,24 @@ def with_outage(path: Path, args: argparse.Namespace, core: int | None) -> dict[
         with campaign(path, args.minutes, [*common(args), *asked], core) as process:
             wait_for_programs(path, process)
             sleep_until(time.monotonic() + seconds / 4, process)
+            used = processor_seconds(model)
             model.send_signal(signal.SIGKILL)
             model.wait()
             down = time.time()
             sleep_until(time.monotonic() + seconds / 4, process)
             model = server(args.server_python, port, args.gguf, log, core)
             up = time.time()
-            return {**ended(process, path, seconds), "down": down, "up": up}
+            status = ended(process, path, seconds)
+            used += processor_seconds(model)
+            return {**status, "down": down, "up": up, "model_cpu": used}
     finally:
         model.kill()
         model.wait()
+
+
+def processor_seconds(process: subprocess.Popen[str]) -> float:
+    times = psutil.Process(process.pid).cpu_times()
+    return float(times.user + times.system)
 
 
 def common(args: argparse.Namespace) -> list[str]:
@@ -221,6 +233,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--target", default="", help="as of eddy fuzz (default: this interpreter)")
     parser.add_argument("--server-python", default=sys.executable, metavar="PYTHON", help="that has xllamacpp")
     parser.add_argument("--at-once", action="store_true", help="both campaigns side by side, one worker and core each")
+    parser.add_argument("--mixed-only", action="store_true", help="no campaign without a model to compare with")
     parser.add_argument("--gguf", default="", metavar="FILE")
     parser.add_argument("--port", type=int, default=0)
     parser.add_argument("--keep", metavar="DIR", help="where the campaigns stay (default: a temporary folder, removed)")
@@ -231,7 +244,7 @@ def main(argv: list[str] | None = None) -> int:
         folder.mkdir(parents=True, exist_ok=True)
         numbers = measure(folder, args)
     command = f"python -m benchmarks.llm_outage --minutes {args.minutes:g} --workers {args.workers} --seed {args.seed}"
-    command += " --at-once" if args.at_once else ""
+    command += (" --at-once" if args.at_once else "") + (" --mixed-only" if args.mixed_only else "")
     print(results.table(numbers.pop("table")))
     print(json.dumps({name: value for name, value in numbers.items() if name != "events"}, indent=1))
     for line in numbers["events"]:
@@ -239,20 +252,21 @@ def main(argv: list[str] | None = None) -> int:
     name = "llm_outage_fake" if args.target == "fake:" else "llm_outage"
     print(f"→ {results.save(name, command, numbers)}")
     silent = [phase for phase in ("before", "after") if not numbers["exchanges"][phase].get("answers")]
-    if silent or numbers["ratio"] is None:
-        what = f"no answer {' and '.join(silent)} the outage" if silent else "no program without a model"
-        print(f"{what}: this shows too little; give more --minutes or a quieter machine", file=sys.stderr)
+    if silent:
+        print(f"no answer {' and '.join(silent)} the outage: more --minutes or a quieter machine", file=sys.stderr)
         return 1
     return 0
 
 
-def both(mixed: Path, plain: Path, args: argparse.Namespace) -> tuple[dict[str, Any], dict[str, Any]]:
+def both(mixed: Path, plain: Path, args: argparse.Namespace) -> tuple[dict[str, Any], dict[str, Any] | None]:
     """Status of the campaign with a model, and of the one without: one after the other, or side by side."""
 
     def without(core: int | None) -> dict[str, Any]:
         with campaign(plain, args.minutes, common(args), core) as process:
             return ended(process, plain, 60.0 * args.minutes)
 
+    if args.mixed_only:
+        return with_outage(mixed, args, min(os.sched_getaffinity(0)) if args.at_once else None), None
     if not args.at_once:
         return with_outage(mixed, args, None), without(None)
     first, *_others, last = sorted(os.sched_getaffinity(0))
@@ -269,6 +283,8 @@ def measure(folder: Path, args: argparse.Namespace) -> dict[str, Any]:
     ]
     rates, totals, untriaged = {}, {}, {}
     for name, path, status in (("mixed", mixed, seen), ("template", plain, alone)):
+        if status is None:
+            continue
         ran, valid = writers(path)
         hours = max(float(status["run_time"]), 1.0) / 3600.0
         by_model = ran.pop("llm", 0)
@@ -277,15 +293,18 @@ def measure(folder: Path, args: argparse.Namespace) -> dict[str, Any]:
         untriaged[name] = results.untriaged_pace(path, args.workers)
         share = valid.total() / max(1, total)
         rows.append([name, total, rates[name], totals[name], untriaged[name], by_model, share, longest_pause(path)])
+
+    def ratio(numbers: dict[str, float]) -> float | None:
+        return round(numbers["mixed"] / max(numbers["template"], 1e-9), 3) if "template" in numbers else None
+
     return {
         "minutes": args.minutes,
         "template_rate_mixed": round(rates["mixed"], 1),
-        "template_rate_alone": round(rates["template"], 1),
-        "ratio": round(
-            rates["mixed"] / max(rates["template"], 1e-9), 3
-        ),  # what the model's programs displaced is in it
-        "ratio_of_all": round(totals["mixed"] / max(totals["template"], 1e-9), 3),
-        "ratio_untriaged": round(untriaged["mixed"] / max(untriaged["template"], 1e-9), 3),
+        "template_rate_alone": round(rates["template"], 1) if "template" in rates else None,
+        "ratio": ratio(rates),  # what the model's programs displaced is in it
+        "ratio_of_all": ratio(totals),
+        "ratio_untriaged": ratio(untriaged),
+        "model_share": round(seen["model_cpu"] / (float(seen["run_time"]) * args.workers), 4),
         "books": check_books(mixed),
         "exchanges": by_phase(mixed, seen["down"], seen["up"]),
         "events": events_of(mixed),
