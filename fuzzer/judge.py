@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import Any
 
 from fuzzer.observation import ENDED_TWICE, Fault, Observation
-from fuzzer.signature import root_message
+from fuzzer.signature import compiler_error, root_message
 from fuzzer.verdict import Kind, Verdict
 
 _EAGER_STAGES = frozenset({"eager", "eager_backward", "eager_again", "observe", "second_eager"})
@@ -240,6 +240,9 @@ def _first_fault(observation: Observation, stages: tuple[str, ...]) -> tuple[str
 
 
 def _one_line(fault: Fault) -> str:
+    compiler = compiler_error(fault.message + "\n" + fault.cause_message)
+    if compiler:
+        return f"C++ compiler: {compiler}"
     lines = root_message(fault).strip().splitlines()
     name = (fault.cause_type or fault.type).split(".")[-1]
     return f"{name}: {lines[0][:200]}" if lines else name

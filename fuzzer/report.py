@@ -144,13 +144,23 @@ def _symptom(finding: Finding) -> str:
         parts.append(f"Also differing: {others}.")
     for stage, fault in finding.facts.get("faults", {}).items():
         where = f"Stage {code(stage)} raised {code(fault.get('type', ''))}:"
-        parts.append(where + "\n\n" + fence(str(fault.get("message", ""))))
+        parts.append(where + "\n\n" + fence(_compiler_output(str(fault.get("message", "")))))
     if not finding.facts.get("faults") and finding.kind is Kind.MISSING_CHECK:
         parts.append("Eager raises, the compiled function returns.")
     end = finding.facts.get("end", {})
     if end.get("how", "done") != "done":
         parts.append(f"The process ended by {escape(_ending(end))} in stage {code(end.get('stage', ''))}.")
     return "\n\n".join(parts)
+
+
+#: Torch's words around what a C++ compiler says: the command, whose flags the environment tells.
+_COMMAND = re.compile(r"Command:\n[^\n]*\n\nOutput:\n")
+_GENERATED = re.compile(r"/\S*/(\w+\.(?:main\.)?cpp)\b")
+
+
+def _compiler_output(text: str) -> str:
+    """A message without the command line of a C++ compiler, and with the bare names of generated files."""
+    return _GENERATED.sub(r"\1", _COMMAND.sub("", text)) if _COMMAND.search(text) else text
 
 
 def _leaf_name(leaf: Mapping[str, Any]) -> str:

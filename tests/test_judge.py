@@ -300,3 +300,11 @@ def test_the_default_random_path_is_judged_by_what_does_not_depend_on_numbers() 
     shape = leaf(compiled=tensor(shape=[1]), differing=-1, reference="none: other shape")
     other = judge(seen(random_leaves=[shape]))
     assert other.kind is Kind.METADATA and other.details["random_path"]
+
+
+def test_what_a_cpp_compiler_says_is_told_not_how_it_was_called() -> None:
+    said = (
+        "CppCompileError: C++ compile error\n\nCommand:\ng++ x.main.cpp -O3\n\nOutput:\nx.main.cpp:9:5: error: no match"
+    )
+    stages = {"build": None, "eager": None, "compile": {**fault(said), "cause_message": "Command '['g++']' failed"}}
+    assert judge(seen(stages)).reason == "C++ compiler: no match"

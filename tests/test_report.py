@@ -130,6 +130,19 @@ def test_what_an_older_eddy_wrote_is_no_hindrance(triage):
     assert "Class (" not in text and "Similar issues" not in text
 
 
+def test_a_lost_check_is_named_by_the_refused_call():
+    text = "import torch\n\n\ndef fn(a):\n    n = torch.normal(a, a)\n    return n\n"
+    facts = {"faults": {"eager": {"type": "RuntimeError", "message": "std", "line": 5}}, "operators": []}
+    found = finding(kind=Kind.MISSING_CHECK, text=text, facts=facts)
+    assert "normal: accepts what eager refuses" in title(found) and found.slug == "missing-check-normal"
+
+
+def test_of_a_cpp_compiler_the_output_is_shown_and_not_the_command():
+    said = "C++ compile error\n\nCommand:\ng++ /home/me/x.main.cpp -O3\n\nOutput:\n/home/me/x.main.cpp:9:5: error: no match"
+    text = report(finding(facts={"faults": {"compile": {"type": "InductorError", "message": said}}}))
+    assert "x.main.cpp:9:5: error: no match" in text and "-O3" not in text and "/home/me" not in text
+
+
 def test_a_title_of_eager():
     assert title(finding(kind=Kind.EAGER_CRASH, facts={})) == "\\[eager\\]\\[cpu\\] program: process dies (eager)"
 
