@@ -135,7 +135,7 @@ async def _finding(worker: Worker, case: exam.Case) -> Finding | None:
         return None
     verdict = seen.verdict
     return Finding(
-        final_signature(verdict, seen.observation, {}),
+        final_signature(verdict, seen.observation, {}, seen.program.text),
         verdict.kind,
         bare(seen.program.text),
         stage=verdict.stage,

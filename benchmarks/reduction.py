@@ -60,6 +60,7 @@ class Result:
     """One spliced program, reduced. Statements are counted in A-normal form."""
 
     case: str
+    issue: str  # number of the real bug report; two cases of one report count neither as alike nor as different
     kind: str
     before: int
     after: int
@@ -152,7 +153,7 @@ async def _one(worker: Worker, case: Program, seen: Examined, rng: random.Random
             same &= signature(small.verdict, small.observation).major == found.signature.major
         backend = await first_failing_backend(worker, small.program, small.verdict)
         finding = Finding(
-            final_signature(small.verdict, small.observation, {}),
+            final_signature(small.verdict, small.observation, {}, small.program.text),
             small.verdict.kind,
             small.program.text,
             stage=small.verdict.stage,
@@ -160,7 +161,18 @@ async def _one(worker: Worker, case: Program, seen: Examined, rng: random.Random
             triage={"backend": backend},
         )
         name, kind = case.source.split("_")[0], small.verdict.kind.value
-        return Result(name, kind, statements(long), statements(small.program), same, small.executions, seconds, finding)
+        issue = str(case.meta.get("issue", ""))
+        return Result(
+            name,
+            issue if issue.isdigit() else name,
+            kind,
+            statements(long),
+            statements(small.program),
+            same,
+            small.executions,
+            seconds,
+            finding,
+        )
     return None
 
 
@@ -202,7 +214,15 @@ def pairwise(results: Sequence[Result]) -> dict[str, float]:
     pairs = [
         (one.case == other.case, of[one.finding.signature.major] == of[other.finding.signature.major])
         for one, other in itertools.combinations(results, 2)
+        if one.case == other.case or one.issue != other.issue
     ]
+    taken = {
+        (one.case, other.case, one.issue == other.issue)
+        for one, other in itertools.combinations(results, 2)
+        if one.case != other.case and of[one.finding.signature.major] == of[other.finding.signature.major]
+    }
+    for one_case, other_case, same_report in sorted(taken):
+        print(f"taken for one bug: {one_case} and {other_case}, {'the same report' if same_report else 'two reports'}")
     right = sum(truth and said for truth, said in pairs)
     precision = right / max(1, sum(said for _truth, said in pairs))
     recall = right / max(1, sum(truth for truth, _said in pairs))

@@ -345,7 +345,7 @@ class Campaign:
             new_coverage=new,
             new_finding=news,
             program=program.id,
-            bucket=signature(verdict, observation).major if verdict.is_suspect else "",
+            bucket=signature(verdict, observation, text=program.text).major if verdict.is_suspect else "",
             species=tuple(observation.raw.get("kernels", ()))[:16],
             tokens=self._told_llm(plan, judged.kind, program.id),
         )

@@ -1,4 +1,4 @@
-"""The line of a program at which an exception struck: what it calls, and whether anything reads what it makes."""
+"""What a program calls, by its text; and the line at which an exception struck: does anything read what it makes?"""
 
 from __future__ import annotations
 
@@ -46,6 +46,12 @@ def called(text: str, line: int) -> str:
     return ""
 
 
+def calls(text: str) -> list[str]:
+    """Names of all that ``fn`` calls, as ``called`` gives them, sorted, each once."""
+    nodes = (inner for node in _body(text) for inner in ast.walk(node) if isinstance(inner, ast.Call))
+    return sorted({name for name in (_name(node.func) for node in nodes) if name})
+
+
 def _name(function: ast.expr) -> str:
     """``add`` for ``torch.ops.aten.add.Tensor``; overloads begin with a capital, or are ``default`` or ``out``."""
     parts: list[str] = []
@@ -72,4 +78,4 @@ def _covers(node: ast.stmt, line: int) -> bool:
     return node.lineno <= line <= (node.end_lineno or node.lineno)
 
 
-__all__ = ["called", "is_unread"]
+__all__ = ["called", "calls", "is_unread"]

@@ -6,6 +6,7 @@ import hashlib
 import re
 from dataclasses import dataclass
 
+from fuzzer.faulty_line import calls
 from fuzzer.observation import Fault, Observation
 from fuzzer.verdict import Kind, Verdict
 
@@ -42,12 +43,14 @@ class Signature:
         return hashlib.sha256(self.major.encode("utf-8", "backslashreplace")).hexdigest()[:8]
 
 
-def signature(verdict: Verdict, observation: Observation, culprit: str = "") -> Signature:
+def signature(verdict: Verdict, observation: Observation, culprit: str = "", text: str = "") -> Signature:
     """The signature of a suspect.
 
     Args:
         culprit: for silent faults, what localisation found (for instance ``argmin int64``). Without it the set of
             operators stands in, which splits one bug into many: localise before grouping.
+        text: the program; what it calls stands in where not even operators are known, since the process died in its
+            first run.
     """
     head = f"{verdict.stage}|{verdict.kind.value}"
     if verdict.debatable:
@@ -62,6 +65,7 @@ def signature(verdict: Verdict, observation: Observation, culprit: str = "") -> 
         message = normalise(fault.message) if fault else ""
         return Signature(f"{head}|{culprit}|{message[:120]}", message)
     where = culprit or ",".join(sorted({short_operator(op) for op in observation.operators}))
+    where = where or ",".join(calls(text))
     return Signature(f"{head}|{where}", verdict.reason)
 
 

@@ -41,7 +41,7 @@ class Suspects:
         """Triage a suspect of a bucket not seen before; None where there is nothing to triage (or no time)."""
         if not verdict.is_suspect:
             return None
-        major = signature(verdict, observation).major
+        major = signature(verdict, observation, text=written.program.text).major
         bucket = self.campaign.state.buckets.get(major)
         if bucket is not None and (bucket.state != "new" or major in self.triaging):
             self.campaign.append({"t": "bucket", "major": major, "at": self.campaign.elapsed})

@@ -164,7 +164,7 @@ def _finding(
 ) -> Finding:
     verdict = small.verdict
     return Finding(
-        signature=final_signature(verdict, small.observation, found.get("bisect", {})),
+        signature=final_signature(verdict, small.observation, found.get("bisect", {}), small.program.text),
         kind=verdict.kind,
         text=program.text,
         stage=verdict.stage,
@@ -184,7 +184,7 @@ def _finding(
     )
 
 
-def final_signature(verdict: Verdict, seen: Observation, bisected: Mapping[str, Any]) -> Signature:
+def final_signature(verdict: Verdict, seen: Observation, bisected: Mapping[str, Any], text: str) -> Signature:
     """The signature after reduction.
 
     For silent faults the culprit is what torch's own bisector named, else the operators that are left; with the dtype
@@ -196,7 +196,7 @@ def final_signature(verdict: Verdict, seen: Observation, bisected: Mapping[str, 
     culprit = ",".join(sorted(names - _INCIDENTAL) or sorted(names))
     if bisected.get("what"):
         culprit = f"{bisected['subsystem']} {bisected['what']}"
-    return signature(verdict, seen, culprit=f"{culprit} {dtype}".strip())
+    return signature(verdict, seen, f"{culprit} {dtype}".strip(), text)
 
 
 def _known_issue(known: KnownIssues, finding: Finding, seen: Observation, worker: Worker) -> str:

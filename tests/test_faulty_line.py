@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fuzzer.faulty_line import called, is_unread
+from fuzzer.faulty_line import called, calls, is_unread
 
 HEAD = "import torch\n\nMETA = {}\n\n\ndef build_inputs():\n    return (torch.ones(3),)\n\n\ndef fn(a):\n"
 FIRST = HEAD.count("\n") + 1
@@ -50,3 +50,9 @@ def test_lines_that_are_not_there_tell_nothing() -> None:
 )
 def test_what_a_line_calls(line: str, name: str) -> None:
     assert called(program(line, "return n"), FIRST) == name
+
+
+def test_what_a_program_calls() -> None:
+    text = program("b = torch.as_strided(a, (4,), (0,), 9).clone()", "c = torch.ops.aten.add.Tensor(b, b)", "return c")
+    assert calls(text) == ["add", "as_strided", "clone"]
+    assert calls("no program (") == []

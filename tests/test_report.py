@@ -138,7 +138,7 @@ def test_a_lost_check_is_named_by_the_refused_call():
 
 
 def test_of_a_cpp_compiler_the_output_is_shown_and_not_the_command():
-    said = "C++ compile error\n\nCommand:\ng++ /home/me/x.main.cpp -O3\n\nOutput:\n/home/me/x.main.cpp:9:5: error: no match"
+    said = "C++ error\n\nCommand:\ng++ /home/me/x.main.cpp -O3\n\nOutput:\n/home/me/x.main.cpp:9:5: error: no match"
     text = report(finding(facts={"faults": {"compile": {"type": "InductorError", "message": said}}}))
     assert "x.main.cpp:9:5: error: no match" in text and "-O3" not in text and "/home/me" not in text
 

@@ -7,6 +7,7 @@ from test_judge import fault, leaf, seen
 
 from fuzzer.judge import judge
 from fuzzer.signature import Signature, compiler_error, normalise, signature
+from fuzzer.verdict import Kind, Verdict
 
 
 def of(observation: Any, culprit: str = "") -> Signature:
@@ -79,3 +80,12 @@ def test_debatable_differences_of_one_reason_share_a_key() -> None:
 
 def test_the_short_key_survives_odd_text() -> None:
     assert len(Signature("lone surrogate \udcff", "").sig8) == 8
+
+
+def test_where_the_first_run_died_what_the_program_calls_tells_crashes_apart() -> None:
+    died = seen({"build": None, "eager": None}, end={"how": "signal", "signal": 11, "stage": "eager"})
+    verdict = Verdict(Kind.CRASH, "run", "SIGSEGV")
+    texts = [f"def fn(a):\n    return torch.{name}(a, 1)\n" for name in ("as_strided", "flip")]
+    one, other = (signature(verdict, died, text=text).major for text in texts)
+    assert one != other and one.endswith("|as_strided")
+    assert signature(verdict, died, "flip int8", texts[0]).major.endswith("|flip int8")

@@ -35,16 +35,18 @@ class Author:
         families = [name for name in WRITING if name not in off]
         return [f"{family}:{form}" for family in families for form in self.forms]
 
-    def question(self, job: Job, host: Host) -> Question:
-        """The question of the job's next try; fills in what the job's prompt offers."""
-        context = self._context(job, host)
+    def question(self, job: Job, host: Host, brief: bool = False) -> Question:
+        """The question of the job's next try; fills in what the job's prompt offers. ``brief``: a short prompt for a
+        short answer, of a slow endpoint."""
+        context = self._context(job, host, brief)
         family = job.order.family
         if job.error and job.order.form == "free":
             family = "repair"
             context = self._with(context, program=job.text, error=job.error)
         elif family == "mutate" and (not context.seed or tokens(context.seed) > _SEED_TOKENS):
             family = "fresh"
-        system, user = writing_prompt(family, context, self.settings.context_tokens)
+        most = self.settings.context_tokens // 3 if brief else self.settings.context_tokens
+        system, user = writing_prompt(family, context, most)
         return Question(
             family,
             system,
@@ -59,7 +61,7 @@ class Author:
     def _with(context: Context, **extra: str) -> Context:
         return replace(context, extra=extra, entries=(), operators=())
 
-    def _context(self, job: Job, host: Host) -> Context:
+    def _context(self, job: Job, host: Host, brief: bool) -> Context:
         order, operators, space = job.order, host.operators, host.state.space
         rng = random.Random(order.random)
         modes = [name.partition("=")[2] for name in order.features if name.startswith("mode=")]
@@ -77,7 +79,7 @@ class Author:
         shown = retrieve.examples(operators, list(dict.fromkeys(keys))[:_OPERATORS])
         job.operators = tuple(item.key for item in shown)
         if order.form == "steps":
-            job.schema = steps.schema(job.operators or ("sin",), steps.keywords(operators, job.operators))
+            job.schema = steps.schema(job.operators or ("sin",), steps.keywords(operators, job.operators), brief)
         return Context(
             form=order.form,
             mode=modes[0] if modes and modes[0] != "jit_trace" else "forward",

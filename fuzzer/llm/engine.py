@@ -234,7 +234,7 @@ class LLMEngine:
         """Ask until the answer may go to a worker (True), or the tries are used up. Raises ``NoAnswer``."""
         host = self._need_host()
         while not job.exhausted:
-            answer = await self.model.ask(self.author.question(job, host))
+            answer = await self.model.ask(self.author.question(job, host, self.model.is_slow))
             job.tries += 1
             job.tokens += answer.tokens
             job.unpaid += answer.tokens

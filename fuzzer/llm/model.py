@@ -71,6 +71,11 @@ class Model:
         self.pace = Pace(lambda: self.settings.timeout)
         self._alone = asyncio.Lock()
 
+    @property
+    def is_slow(self) -> bool:
+        """Would a full answer take longer than a request may?"""
+        return self.pace.is_slow(self.settings.answer_tokens)
+
     async def close(self) -> None:
         if self.client is not None:
             await self.client.close()
@@ -158,7 +163,7 @@ class Model:
     @contextlib.asynccontextmanager
     async def _one_at_a_time(self) -> AsyncIterator[None]:
         """On a slow endpoint a second request would only wait for the first, by the same clock."""
-        async with self._alone if self.pace.is_slow(self.settings.answer_tokens) else contextlib.nullcontext():
+        async with self._alone if self.is_slow else contextlib.nullcontext():
             yield
 
     @contextlib.asynccontextmanager

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-_LEAST = 400  # tokens: shorter answers hold no program
-_MARGIN = 0.6  # share of a request's time that an answer should take at the pace seen; the prompt is read in the rest
+_LEAST = 300  # tokens: a shorter answer holds no program
+_MARGIN = 0.4  # share of a request's time that an answer should take at the pace seen; the prompt is read in the rest
 _SMOOTH = 0.5
 
 

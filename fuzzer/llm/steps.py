@@ -32,8 +32,8 @@ _LARGEST = 1 << 14  # elements of an input
 _SEEDS = (0, 1, 2, 3, 5)
 
 
-def schema(operators: Sequence[str], keywords: Sequence[str]) -> dict[str, Any]:
-    """The schema of an answer. ``operators`` and ``keywords`` are what it may name."""
+def schema(operators: Sequence[str], keywords: Sequence[str], brief: bool = False) -> dict[str, Any]:
+    """The schema of an answer. ``operators`` and ``keywords`` are what it may name; ``brief``: two or three calls."""
     plain: list[Schema] = [{"type": "integer"}, {"type": "number"}, {"type": "boolean"}]
     numbers = listing({"type": "integer"}, 4)
     argument = {"anyOf": [choice([*INPUTS, *RESULTS]), *plain, numbers]}
@@ -51,7 +51,7 @@ def schema(operators: Sequence[str], keywords: Sequence[str]) -> dict[str, Any]:
         kwargs=listing(record(name=choice(keywords or ("dim",)), value=value), 3),
         result=choice(RESULTS),
     )
-    return record(inputs=listing(tensor, 3, 1), steps=listing(step, 6, 2))
+    return record(inputs=listing(tensor, 2 if brief else 3, 1), steps=listing(step, 3 if brief else 6, 2))
 
 
 def keywords(operators: Operators, keys: Sequence[str], most: int = 20) -> list[str]:
