@@ -31,6 +31,15 @@ BENCHMARKS: dict[str, tuple[str, Callable[[list[str] | None], int], list[str]]] 
 }
 
 
+#: Those that need a campaign, another interpreter, a model or much time: ``python -m benchmarks.NAME --help``.
+BY_THEMSELVES = {
+    "classification": "kinds, families and nearest issues of findings against the exam's table",
+    "tiers": "what skipping the C++ step would have lost in a campaign",
+    "peers": "Eddy and NNSmith side by side",
+    "llm_outage": "a campaign whose language model dies and comes back",
+}
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(BENCHMARKS)} (default: all)")
@@ -42,6 +51,8 @@ def main() -> int:
     if args.list:
         for name, (what, _main, _arguments) in BENCHMARKS.items():
             print(f"{name:14} {what}")
+        for name, what in BY_THEMSELVES.items():
+            print(f"{name:14} {what} (by itself: python -m benchmarks.{name})")
         return 0
     return max(_run(name) for name in args.names or BENCHMARKS)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from fuzzer.llm import steps
 from fuzzer.llm.pace import Pace
 
 
@@ -40,3 +41,10 @@ def test_answers_without_a_count_tell_nothing() -> None:
     pace.answered(0, 5.0)
     pace.answered(5, 0.0)
     assert pace.tokens_per_second is None
+
+
+def test_a_short_question_asks_for_few_calls() -> None:
+    full, brief = (
+        steps.schema(("sin",), (), brief=brief)["properties"]["steps"]["maxItems"] for brief in (False, True)
+    )
+    assert (full, brief) == (6, 3)
