@@ -47,4 +47,4 @@ def test_a_short_question_asks_for_few_calls() -> None:
     full, brief = (
         steps.schema(("sin",), (), brief=brief)["properties"]["steps"]["maxItems"] for brief in (False, True)
     )
-    assert (full, brief) == (6, 3)
+    assert (most(False), most(True)) == (6, 3)
