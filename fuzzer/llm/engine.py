@@ -234,7 +234,7 @@ class LLMEngine:
         """Ask until the answer may go to a worker (True), or the tries are used up. Raises ``NoAnswer``."""
         host = self._need_host()
         while not job.exhausted:
-            answer = await self.model.ask(self.author.question(job, host, self.model.is_slow))
+            answer = await self.model.ask(self._question(job, host))
             job.tries += 1
             job.tokens += answer.tokens
             job.unpaid += answer.tokens
@@ -249,6 +249,16 @@ class LLMEngine:
             self.ready.append(job)
             return True
         return False
+
+    def _question(self, job: Job, host: Host) -> Question:
+        """Short for a slow endpoint; from a log the one that was asked then. In turn the clock decides nothing."""
+        brief = self.model.is_slow and not self.in_turn
+        question = self.author.question(job, host, brief)
+        if self.model.replay is not None and not self.model.replays(question):
+            question = self.author.question(job, host, True)
+            if not self.model.replays(question):
+                question = self.author.question(job, host)
+        return question
 
     def _need_host(self) -> Host:
         assert self._host is not None, "the engine was not started"

@@ -77,6 +77,9 @@ class Replay:
     def __len__(self) -> int:
         return sum(map(len, self._answers.values()))
 
+    def __contains__(self, key: object) -> bool:
+        return bool(self._answers.get(str(key)))
+
     def get(self, key: str) -> Answer | None:
         """The next answer to a question; None for one that was never answered."""
         known = self._answers.get(key)

@@ -76,6 +76,10 @@ class Model:
         """Would a full answer take longer than a request may?"""
         return self.pace.is_slow(self.settings.answer_tokens)
 
+    def replays(self, question: Question) -> bool:
+        """Does the log that is replayed hold an answer?"""
+        return self.replay is not None and question.key(self.settings.model) in self.replay
+
     async def close(self) -> None:
         if self.client is not None:
             await self.client.close()
