@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import traceback
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from socketserver import TCPServer
@@ -68,9 +69,10 @@ class Handler(BaseHTTPRequestHandler):
     def _respond(self, request: Request) -> None:
         try:
             answer = self.server.app.answer(request)
-        except Exception:  # told to the browser, then to standard error by handle_error
+        except Exception:
+            traceback.print_exc()  # before the answer: whoever reads "see where it runs" finds it there
             self.send_error(HTTPStatus.INTERNAL_SERVER_ERROR, "internal error; see where `eddy web` runs")
-            raise
+            return
         self._write(answer)
 
     def _write(self, answer: Answer) -> None:
