@@ -135,7 +135,7 @@ async def _finding(worker: Worker, case: exam.Case) -> Finding | None:
         return None
     verdict = seen.verdict
     return Finding(
-        final_signature(verdict, seen.observation, {}, seen.program.text),
+        final_signature(verdict, seen.observation, {}, seen.program),
         verdict.kind,
         bare(seen.program.text),
         stage=verdict.stage,

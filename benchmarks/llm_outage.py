@@ -37,6 +37,7 @@ from typing import Any
 import psutil
 
 from benchmarks import results
+from benchmarks.cores import bound
 from fuzzer.llm.jsonl import read_json_lines
 from fuzzer.llm.local import MODEL
 from fuzzer.store.directory import CampaignDirectory
@@ -46,14 +47,6 @@ from fuzzer.store.stats import Events, read_status
 _READY_SECONDS = 180.0  # of a server on a busy machine
 _DRAIN_SECONDS = 120.0  # of a campaign past its time
 _BUDGET = "100M"
-
-
-def bound(core: int | None) -> list[str]:
-    """What to put before a command so that it, and all that it starts, stays on one core."""
-    if core is None:
-        return []
-    code = f"import os, sys; os.sched_setaffinity(0, [{core}]); os.execvp(sys.argv[1], sys.argv[1:])"
-    return [sys.executable, "-c", code]
 
 
 def server(python: str, port: int, gguf: str, log: Path, core: int | None = None) -> subprocess.Popen[str]:

@@ -17,15 +17,15 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from benchmarks.cores import bound
 from benchmarks.results import save, table
 
 
 def start(command: list[str], core: int, output: Path, environment: dict[str, str]) -> subprocess.Popen[bytes]:
     """A process bound to one core, with what it prints in ``output``. Its children inherit the binding."""
-    bound = f"import os, sys; os.sched_setaffinity(0, [{core}]); os.execv(sys.argv[1], sys.argv[1:])"
     with output.open("wb") as file:
         return subprocess.Popen(
-            [sys.executable, "-c", bound, *command],
+            [*bound(core), *command],
             stdin=subprocess.DEVNULL, stdout=file, stderr=subprocess.STDOUT, env={**os.environ, **environment},
         )  # fmt: skip
 

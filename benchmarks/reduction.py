@@ -153,7 +153,7 @@ async def _one(worker: Worker, case: Program, seen: Examined, rng: random.Random
             same &= signature(small.verdict, small.observation).major == found.signature.major
         backend = await first_failing_backend(worker, small.program, small.verdict)
         finding = Finding(
-            final_signature(small.verdict, small.observation, {}, small.program.text),
+            final_signature(small.verdict, small.observation, {}, small.program),
             small.verdict.kind,
             small.program.text,
             stage=small.verdict.stage,

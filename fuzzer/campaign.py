@@ -21,6 +21,7 @@ from fuzzer.fleet import Fleet
 from fuzzer.judge import judge
 from fuzzer.knowledge.operators import Operators
 from fuzzer.knowledge.patterns import is_to_be_refused, named_entries
+from fuzzer.knowledge.retrieval import called
 from fuzzer.known_issues import KnownIssues
 from fuzzer.llm.engine import LLMEngine
 from fuzzer.llm.host import CampaignHost
@@ -322,7 +323,8 @@ class Campaign:
     ) -> None:
         """Turn one execution into records: run, and perhaps seed."""
         state, program = self.state, written.program
-        valid = is_valid(observation) and verdict.kind not in (Kind.INVALID, Kind.HARNESS_ERROR)
+        accepted = is_valid(observation)
+        valid = accepted and verdict.kind not in (Kind.INVALID, Kind.HARNESS_ERROR)
         realised = detect(program, observation, state.family_of, state.space)
         events, keys = event_coverage(observation.raw.get("counters", {}), observation.raw.get("kernels", ()))
         fresh, new_pairs = state.news_of({**observation.coverage, **events}, realised if valid else ())
@@ -345,7 +347,7 @@ class Campaign:
             new_coverage=new,
             new_finding=news,
             program=program.id,
-            bucket=signature(verdict, observation, text=program.text).major if verdict.is_suspect else "",
+            bucket=signature(verdict, observation, called=called(program)).major if verdict.is_suspect else "",
             species=tuple(observation.raw.get("kernels", ()))[:16],
             tokens=self._told_llm(plan, judged.kind, program.id),
         )
@@ -358,7 +360,7 @@ class Campaign:
                 "n": plan.number,
                 "program": program.id,
                 "valid": valid,
-                **({"refused": True} if not is_valid(observation) and is_to_be_refused(program) else {}),
+                **({"refused": True} if not accepted and is_to_be_refused(program) else {}),
                 "at": self.elapsed,
                 "seconds": observation.seconds,
                 "outcome": outcome.to_map(),

@@ -1,4 +1,4 @@
-"""What a program calls, by its text; and the line at which an exception struck: does anything read what it makes?"""
+"""The line of a program at which an exception struck: what it calls, and whether anything reads what it makes."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _wanted(node: ast.stmt, needed: set[str]) -> set[str]:
     return {inner.id for inner in ast.walk(node) if isinstance(inner, ast.Name)}
 
 
-def called(text: str, line: int) -> str:
+def call_at(text: str, line: int) -> str:
     """Last part of the name of what the statement at that line calls, ``normal`` for ``torch.normal(a, b)``; of
     several calls the outermost. Empty where there is none."""
     for node in _body(text):
@@ -44,12 +44,6 @@ def called(text: str, line: int) -> str:
             names = (_name(call.func) for call in calls)
             return next((name for name in names if name), "")
     return ""
-
-
-def calls(text: str) -> list[str]:
-    """Names of all that ``fn`` calls, as ``called`` gives them, sorted, each once."""
-    nodes = (inner for node in _body(text) for inner in ast.walk(node) if isinstance(inner, ast.Call))
-    return sorted({name for name in (_name(node.func) for node in nodes) if name})
 
 
 def _name(function: ast.expr) -> str:
@@ -78,4 +72,4 @@ def _covers(node: ast.stmt, line: int) -> bool:
     return node.lineno <= line <= (node.end_lineno or node.lineno)
 
 
-__all__ = ["called", "calls", "is_unread"]
+__all__ = ["call_at", "is_unread"]

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, fields, replace
 from enum import Enum
 from typing import Any
 
-from fuzzer.faulty_line import called
+from fuzzer.faulty_line import call_at
 from fuzzer.observation import Observation
 from fuzzer.signature import Signature
 from fuzzer.verdict import Kind, Verdict
@@ -137,7 +137,7 @@ class Finding:
         names = (".".join(name.split(".")[:2]) for name in self.facts.get("operators", ()))
         found = [name for name in dict.fromkeys(names) if name not in _BOOKKEEPING]
         line = int(self.facts.get("faults", {}).get("eager", {}).get("line") or 0)
-        refused = called(self.shown_text, line) if line and not found else ""
+        refused = call_at(self.shown_text, line) if line and not found else ""
         return [refused] if refused else found
 
     @property

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 
-from fuzzer.faulty_line import calls
 from fuzzer.observation import Fault, Observation
 from fuzzer.verdict import Kind, Verdict
 
@@ -43,14 +43,14 @@ class Signature:
         return hashlib.sha256(self.major.encode("utf-8", "backslashreplace")).hexdigest()[:8]
 
 
-def signature(verdict: Verdict, observation: Observation, culprit: str = "", text: str = "") -> Signature:
+def signature(verdict: Verdict, observation: Observation, culprit: str = "", called: Iterable[str] = ()) -> Signature:
     """The signature of a suspect.
 
     Args:
         culprit: for silent faults, what localisation found (for instance ``argmin int64``). Without it the set of
             operators stands in, which splits one bug into many: localise before grouping.
-        text: the program; what it calls stands in where not even operators are known, since the process died in its
-            first run.
+        called: names of what the program calls (``knowledge.retrieval.called``), which stand in where not even
+            operators are known, since the process died in its first run.
     """
     head = f"{verdict.stage}|{verdict.kind.value}"
     if verdict.debatable:
@@ -65,7 +65,7 @@ def signature(verdict: Verdict, observation: Observation, culprit: str = "", tex
         message = normalise(fault.message) if fault else ""
         return Signature(f"{head}|{culprit}|{message[:120]}", message)
     where = culprit or ",".join(sorted({short_operator(op) for op in observation.operators}))
-    where = where or ",".join(calls(text))
+    where = where or ",".join(sorted(set(called)))
     return Signature(f"{head}|{where}", verdict.reason)
 
 

@@ -10,6 +10,7 @@ from fuzzer.engines.template import CannotWrite, Written
 from fuzzer.examine import execute
 from fuzzer.exits import UserError
 from fuzzer.finding import Finding
+from fuzzer.knowledge.retrieval import called
 from fuzzer.observation import Observation
 from fuzzer.policy.plan import Plan
 from fuzzer.program import Program, ProgramError
@@ -41,7 +42,7 @@ class Suspects:
         """Triage a suspect of a bucket not seen before; None where there is nothing to triage (or no time)."""
         if not verdict.is_suspect:
             return None
-        major = signature(verdict, observation, text=written.program.text).major
+        major = signature(verdict, observation, called=called(written.program)).major
         bucket = self.campaign.state.buckets.get(major)
         if bucket is not None and (bucket.state != "new" or major in self.triaging):
             self.campaign.append({"t": "bucket", "major": major, "at": self.campaign.elapsed})

@@ -11,6 +11,7 @@ from fuzzer.bisect import first_failing_backend, torch_bisect
 from fuzzer.examine import Confirmation, confirm, pass_gates, settle
 from fuzzer.finding import Finding, State, essential_facts
 from fuzzer.judge import judge
+from fuzzer.knowledge.retrieval import called
 from fuzzer.known_issues import KnownIssues
 from fuzzer.observation import Observation
 from fuzzer.program import Program
@@ -164,7 +165,7 @@ def _finding(
 ) -> Finding:
     verdict = small.verdict
     return Finding(
-        signature=final_signature(verdict, small.observation, found.get("bisect", {}), small.program.text),
+        signature=final_signature(verdict, small.observation, found.get("bisect", {}), small.program),
         kind=verdict.kind,
         text=program.text,
         stage=verdict.stage,
@@ -184,7 +185,7 @@ def _finding(
     )
 
 
-def final_signature(verdict: Verdict, seen: Observation, bisected: Mapping[str, Any], text: str) -> Signature:
+def final_signature(verdict: Verdict, seen: Observation, bisected: Mapping[str, Any], program: Program) -> Signature:
     """The signature after reduction.
 
     For silent faults the culprit is what torch's own bisector named, else the operators that are left; with the dtype
@@ -196,7 +197,7 @@ def final_signature(verdict: Verdict, seen: Observation, bisected: Mapping[str, 
     culprit = ",".join(sorted(names - _INCIDENTAL) or sorted(names))
     if bisected.get("what"):
         culprit = f"{bisected['subsystem']} {bisected['what']}"
-    return signature(verdict, seen, f"{culprit} {dtype}".strip(), text)
+    return signature(verdict, seen, f"{culprit} {dtype}".strip(), called(program))
 
 
 def _known_issue(known: KnownIssues, finding: Finding, seen: Observation, worker: Worker) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fuzzer.faulty_line import called, calls, is_unread
+from fuzzer.faulty_line import call_at, is_unread
 
 HEAD = "import torch\n\nMETA = {}\n\n\ndef build_inputs():\n    return (torch.ones(3),)\n\n\ndef fn(a):\n"
 FIRST = HEAD.count("\n") + 1
@@ -35,7 +35,7 @@ def test_is_a_line_unread(lines: list[str], unread: bool) -> None:
 def test_lines_that_are_not_there_tell_nothing() -> None:
     text = program("return a")
     assert not is_unread(text, 1) and not is_unread(text, 99) and not is_unread("def (", 1)
-    assert called(text, 1) == called("def (", 1) == ""
+    assert call_at(text, 1) == call_at("def (", 1) == ""
 
 
 @pytest.mark.parametrize(
@@ -49,10 +49,4 @@ def test_lines_that_are_not_there_tell_nothing() -> None:
     ],
 )
 def test_what_a_line_calls(line: str, name: str) -> None:
-    assert called(program(line, "return n"), FIRST) == name
-
-
-def test_what_a_program_calls() -> None:
-    text = program("b = torch.as_strided(a, (4,), (0,), 9).clone()", "c = torch.ops.aten.add.Tensor(b, b)", "return c")
-    assert calls(text) == ["add", "as_strided", "clone"]
-    assert calls("no program (") == []
+    assert call_at(program(line, "return n"), FIRST) == name
