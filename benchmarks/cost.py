@@ -103,9 +103,10 @@ async def write_programs(worker: Worker, count: int, seed: int) -> list[Program]
 async def measure(python: str, count: int, seed: int) -> dict[str, Any]:
     with tempfile.TemporaryDirectory(prefix="eddy-bench-") as name:
         folder = Path(name)
-        cache = folder / "cache"  # shared: precompiled headers are built once
-        workers = {
-            variant: Worker(Target(python), folder / str(number), WorkerOptions(coverage, fast=fast), cache)
+        workers = {  # each with a cache of its own: a kernel that one variant built must not serve another
+            variant: Worker(
+                Target(python), folder / str(number), WorkerOptions(coverage, fast=fast), folder / f"cache-{number}"
+            )
             for number, (variant, (coverage, fast)) in enumerate(VARIANTS.items())
         }
         bare = None
@@ -154,8 +155,21 @@ def summary(rows: list[dict[str, Any]]) -> dict[str, Any]:
             "kernels": sum(step.get("kernels", 0) for step in steps),
             "reused": sum(step.get("reused", 0) for step in steps),
             "cpu_a_kernel": round(sum(step.get("cpu", 0.0) for step in steps) / built, 4) if built else 0.0,
+            **_by_compiler(steps, built),
         }
     return told
+
+
+def _by_compiler(steps: list[dict[str, Any]], built: int) -> dict[str, Any]:
+    """Processor seconds of a kernel that clang built, and of one that g++ did; 0 where it built none."""
+    clang = sum(step.get("clang", 0) for step in steps)
+    spent = sum(step.get("clang_cpu", 0.0) for step in steps)
+    whole = sum(step.get("cpu", 0.0) for step in steps)
+    return {
+        "clang": clang,
+        "cpu_clang": round(spent / clang, 4) if clang else 0.0,
+        "cpu_gcc": round((whole - spent) / (built - clang), 4) if built > clang else 0.0,
+    }
 
 
 def main(argv: list[str] | None = None) -> int:

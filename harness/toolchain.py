@@ -6,7 +6,8 @@ Three things, all undone by ``plain`` (a sampled share of programs and every sus
 - torch's libraries, which the process has loaded, are named to the linker by empty stand-ins of the same name, so that
   it need not read their half a million symbols: the result names the same libraries and lacks the same symbols;
 - where clang is at hand it compiles in place of g++, with a precompiled header whose templates are instantiated (g++
-  instantiates them anew in every kernel, which is most of its time). Not kernels with OpenMP: with clang's runtime
+  instantiates them anew in every kernel, which is most of its time), without debug information (which changes no
+  instruction), and the linker is called without the driver between. Not kernels with OpenMP: with clang's runtime
   beside the one that torch has loaded, parallel reductions were seen to go wrong.
 
 Vector-ISA probes are never touched: they run before ``begin``.
@@ -35,6 +36,8 @@ _STANDINS = ("torch", "torch_cpu", "torch_python")
 #: What Inductor tells g++ and clang does not know.
 _GCC_ONLY = frozenset({"-fno-tree-loop-vectorize", "-fexcess-precision=fast", "-fno-use-linker-plugin"})
 _OPENMP = b"#pragma omp"
+#: Names that stand for object file and library where clang's driver is asked how it would link.
+_UNLINKED, _LINKED = "eddy-unlinked.o", "eddy-linked.so"
 _BUILD_SECONDS = 60.0
 
 #: Bytes of libraries kept; at about 40 kB each, some 12,000 kernels.
@@ -56,6 +59,8 @@ class Cost:
     seconds: float = 0.0
     cpu: float = 0.0
     fallbacks: int = 0  # the fast command failed, the plain one was run
+    clang: int = 0  # of those built
+    clang_cpu: float = 0.0  # of ``cpu``
     #: Each kernel's text without its numbers (sizes, strides, constants), hashed: what kernels of one shape share.
     forms: list[str] = field(default_factory=list)
 
@@ -151,14 +156,36 @@ class Toolchain:
         if not self._standins:
             return original(line, cwd)
         try:
-            words = self._with_clang(call) or list(call.words)
-            return original(shlex.join(_linked_with(words, self._standins, self._fuse)), cwd)
+            if self._by_clang(call):
+                return b""
+            return original(shlex.join(_linked_with(list(call.words), self._standins, self._fuse)), cwd)
         except Exception:  # whatever it was, the user's own command decides
             self.cost.fallbacks += 1
             return original(line, cwd)
 
+    def _by_clang(self, call: _Call) -> bool:
+        """Build with clang; False where g++ must do it (OpenMP) or no header is precompiled.
+
+        Raises:
+            subprocess.CalledProcessError: clang or the linker refuses.
+        """
+        words = self._with_clang(call)
+        if not words:
+            return False
+        before = _children_cpu()
+        unlinked = call.output + ".o"
+        linking = [word for word in call.words[1:] if word.startswith(("-l", "-L"))]
+        link = self._link_command(_linked_with(["-shared", *linking], self._standins, self._fuse))
+        placed = {_UNLINKED: unlinked, _LINKED: call.output}
+        for step in ([*words, "-o", unlinked], [placed.get(word, word) for word in link]):
+            subprocess.run(step, check=True, capture_output=True, timeout=_BUILD_SECONDS)
+        os.unlink(unlinked)
+        self.cost.clang += 1
+        self.cost.clang_cpu += _children_cpu() - before
+        return True
+
     def _with_clang(self, call: _Call) -> list[str]:
-        """The command for clang; nothing where g++ must do it (OpenMP) or no header is precompiled."""
+        """Clang's command for the object file, its name left out."""
         words = call.words
         if not self._clang or "-include" not in words or _OPENMP in call.text:
             return []
@@ -168,9 +195,33 @@ class Toolchain:
             at = flags.index(name)
             del flags[at : at + 2]
         # What only linking wants would make another header of every program's folder.
-        wanted = [word for word in flags if not word.startswith(("-l", "-L", "-shared"))]
+        wanted = ["-g0" if word == "-g1" else word for word in flags if not word.startswith(("-l", "-L", "-shared"))]
         compiled = self._instantiated(header, wanted)
-        return [self._clang, *flags, call.source, "-include-pch", compiled, "-o", call.output] if compiled else []
+        return [self._clang, *wanted, "-c", call.source, "-include-pch", compiled] if compiled else []
+
+    def _link_command(self, flags: list[str]) -> list[str]:
+        """What clang's driver would run to link ``_UNLINKED`` to ``_LINKED``; asked once for each set of flags.
+
+        Raises:
+            OSError, IndexError: the driver tells nothing of use.
+        """
+        words = [self._clang, *flags, _UNLINKED, "-o", _LINKED, "-###"]
+        name = hashlib.sha256(b"\0".join([self._identity, *(word.encode() for word in words)])).hexdigest()[:24]
+        told = os.path.join(self._headers, f"{name}.link")
+        if not os.path.exists(told):
+            with tempfile.TemporaryDirectory(dir=self._headers) as folder:
+                with open(os.path.join(folder, _UNLINKED), "w"):
+                    pass  # the driver leaves out what is not there
+                answer = subprocess.run(
+                    words, cwd=folder, capture_output=True, text=True, timeout=_BUILD_SECONDS
+                ).stderr
+            commands = [line for line in answer.splitlines() if line.startswith(" ") and _UNLINKED in line]
+            partial = f"{told}.{os.getpid()}.{time.monotonic_ns()}"
+            with open(partial, "w") as file:
+                file.write(commands[-1])
+            os.replace(partial, told)
+        with open(told) as file:
+            return shlex.split(file.read())
 
     def _instantiated(self, header: str, flags: list[str]) -> str:
         """Clang's precompiled form of a header, its templates instantiated; built once for each set of flags."""

@@ -186,7 +186,7 @@ class ObservationMap(TypedDict, total=False):
     rounded_leaves: list[LeafMap]  # eager against eager with random rounding
     tied_leaves: list[LeafMap]  # eager against eager with ties decided the other way
     values: list[list[str]]  # per input leaf: words for its elements (see harness.observe.value_words)
-    cxx: dict[str, Any]  # the C++ step: kernels, reused, seconds, cpu, fallbacks, forms (see harness.toolchain.Cost)
+    cxx: dict[str, Any]  # the C++ step: kernels, their cost and forms (see harness.toolchain.Cost)
     random_leaves: list[LeafMap]  # on the default random path: leaves that differ in shape, dtype or device
     eager_zero: float  # with META["expect_zero"]: largest magnitude in eager's outputs
     rng: dict[str, bool]  # "equal": both sides left the generator in the same state

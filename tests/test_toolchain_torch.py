@@ -13,7 +13,7 @@ from fuzzer.worker import Target, Worker, WorkerOptions
 
 pytestmark = pytest.mark.torch
 
-#: A small kernel (clang's, where it is installed) and a parallel reduction (g++ always: it has OpenMP in it).
+#: A small kernel (clang's, where it is installed) and one with a parallel reduction (g++ always: it has OpenMP in it).
 TEXT = """import torch
 
 
@@ -23,7 +23,9 @@ def build_inputs():
 
 
 def fn(a, b):
-    return torch.sin(a) * 2, (b * b + 1).sum()
+    a = torch.sin(a) * 2
+    torch._dynamo.graph_break()
+    return a, (b * b + 1).sum()
 """
 
 
@@ -45,5 +47,6 @@ def test_kernels_are_built_once_and_results_stay_the_same(tmp_path: Path) -> Non
     assert ready["target"]["isa"], "hastening must not cost the vector instructions"
     assert "kernels kept" in ready["toolchain"]
     assert first["kernels"] >= 1 and first["reused"] == 0 and first["fallbacks"] == 0
+    assert first["clang"] == ("where no OpenMP is" in ready["toolchain"])
     assert second["kernels"] == second["reused"] == first["kernels"]
     assert plain["kernels"] == first["kernels"] and plain["reused"] == 0

@@ -4,12 +4,13 @@ import os
 import shlex
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from harness.toolchain import _OPENMP, Toolchain, _Call, _linked_with
+from harness.toolchain import _OPENMP, Toolchain, _Call, _find_clang, _linked_with, _make_standins
 
 SOURCE = 'extern "C" int answer() { return 42; }\n'
 
@@ -144,7 +145,32 @@ def test_clang_gets_no_openmp_and_no_flags_of_gcc(tmp_path: Path, chain: tuple[T
     call = _Call.parse(asked)
     assert call is not None
     words = made._with_clang(call)
-    assert words[0] == "clang++" and "-O3" in words and "-lgomp" in words
+    assert words[0] == "clang++" and "-O3" in words and "-lgomp" not in words and "-shared" not in words
     assert "-fno-tree-loop-vectorize" not in words and "some.h" not in words and "whole.pch" in words
     parallel = _Call.parse(line(folder, SOURCE + _OPENMP.decode() + " parallel\n", extra="-include some.h"))
     assert parallel is not None and made._with_clang(parallel) == []
+
+
+@pytest.mark.skipif(not _find_clang("/tmp"), reason="no clang of version 16 or newer on this machine")
+def test_clang_builds_what_loads_and_names_the_same_libraries(tmp_path: Path) -> None:
+    made, builder = Toolchain(str(tmp_path / "shared")), Builder()
+    os.makedirs(made._store)
+    made._clang, made._headers = _find_clang("/tmp"), str(tmp_path)
+    made._standins = str(tmp_path / "standins")
+    assert _make_standins(made._standins, "g++")
+    made._wrap(builder)
+    (tmp_path / "some.h").write_text("template <class T> T twice(T x) { return x + x; }\n")
+    text = 'extern "C" double answer() { return twice(21.0); }\n'
+    asked = line(tmp_path / "run", text, extra=f"-include {tmp_path}/some.h -O3 -g1 -ltorch -ltorch_cpu -lgomp")
+    for _ in range(2):  # the second time with the link command known
+        made.begin(plain=False)
+        builder.run_compile_cmd(asked, str(tmp_path))
+        assert not builder.lines and made.cost.clang == 1 and made.cost.fallbacks == 0
+        assert 0 < made.cost.clang_cpu <= made.cost.cpu
+    assert sorted(os.listdir(tmp_path / "run")) == ["kernel.cpp", "kernel.so"]
+    needed = subprocess.run(["readelf", "-d", str(tmp_path / "run" / "kernel.so")], capture_output=True, text=True)
+    assert "libtorch_cpu.so" in needed.stdout and "libomp" not in needed.stdout
+    assert len(list(tmp_path.glob("*.link"))) == len(list(tmp_path.glob("*.pch"))) == 1
+    where = {"LD_LIBRARY_PATH": made._standins}
+    loads = "import ctypes, sys; f = ctypes.CDLL(sys.argv[1]).answer; f.restype = ctypes.c_double; sys.exit(f() != 42)"
+    subprocess.run([sys.executable, "-c", loads, str(tmp_path / "run" / "kernel.so")], check=True, env=where)
