@@ -5,10 +5,12 @@ Steps are resumable: each fills its own keys of ``Finding.triage``, and a findin
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from fuzzer.environment import collect_env
 from fuzzer.essential import StillFails, essential_features
 from fuzzer.examine import confirm, examine
 from fuzzer.features.detect import detect
@@ -23,6 +25,9 @@ from fuzzer.worker import Worker
 
 #: Executions of a reduction, when nothing else waits for the worker; a debatable difference is worth a third.
 BUDGET, DEBATABLE_BUDGET = 150, 50
+
+#: Of generated code, in a report.
+KERNEL_LINES = 60
 
 Enough = Callable[[], bool]
 
@@ -135,6 +140,29 @@ async def _ablate(work: Work) -> None:
         work.note(variants=seen)
 
 
+async def _show_kernel(work: Work) -> None:
+    assert work.shown is not None
+    program, _observation, _verdict = work.shown
+    seen = await work.worker.execute(program, "sources", {"sources": True, "observe": False}, coverage=False)
+    lines = "\n\n".join(seen.raw.get("sources", ())).splitlines()
+    more = [f"// and {len(lines) - KERNEL_LINES} more lines"] if len(lines) > KERNEL_LINES else []
+    work.note(kernel="\n".join([*lines[:KERNEL_LINES], *more]))
+
+
+async def _tell_environment(work: Work) -> None:
+    target = work.worker.target
+    told = "" if target.fake else await asyncio.to_thread(collect_env, target.python)
+    # A finding of another torch, shown again on this one, keeps the target that it was seen on.
+    own = f"PyTorch version: {work.finding.target.get('torch')}" in told.splitlines()
+    work.note(environment=told if own else "")
+
+
+def _generated(finding: Finding) -> bool:
+    """Is it Inductor that fails, and what it generates that is at fault, or refused?"""
+    refused = finding.kind is Kind.COMPILE_ERROR and "CppCompileError" not in str(finding.facts.get("faults"))
+    return finding.triage.get("backend") == "inductor" and not refused and finding.kind is not Kind.METADATA
+
+
 def _slow(finding: Finding) -> bool:
     """Each execution would cost a whole time limit."""
     return finding.kind in (Kind.HANG, Kind.SLOW_COMPILE)
@@ -145,6 +173,8 @@ STEPS: tuple[Step, ...] = (
     Step("locate", lambda f: not _slow(f) and "backend" not in f.triage, _locate),
     Step("features", lambda f: not _slow(f) and "essential_features" not in f.triage, _find_essential),
     Step("variants", lambda f: not _slow(f) and not f.debatable and "variants" not in f.triage, _ablate),
+    Step("kernel", lambda f: not _slow(f) and _generated(f) and "kernel" not in f.triage, _show_kernel),
+    Step("environment", lambda f: "environment" not in f.triage, _tell_environment),
 )
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, fields, replace
 from enum import Enum
 from typing import Any
 
-from fuzzer.faulty_line import call_at
+from fuzzer.faulty_line import call_at, calls
 from fuzzer.observation import Observation
 from fuzzer.signature import Signature
 from fuzzer.verdict import Kind, Verdict
@@ -69,14 +69,17 @@ class Finding:
         confirmations: of ``attempts`` fresh processes, how many showed it again.
         gates: (gate, outcome) pairs of the verdict, in order.
         facts: ``leaves`` (worst first; those of the second call carry ``second``), ``faults`` by stage, ``end``,
-            ``operators``, ``aliases``, ``log``: see ``essential_facts``.
+            ``operators``, ``aliases``, ``generator`` (its state differs, no result does), ``log``: see
+            ``essential_facts``.
         reduced: the smaller program, empty before reduction.
         known_issue: identifier of the known issue, where the state is ``known``.
         note: why it is ignored, or what a person remarked.
         duplicates: how many more programs showed the same major signature.
         triage: results of later steps: ``backend`` (first failing backend), ``bisect`` (what torch's own
             bisector named), ``reduction`` {executions, complete}, ``essential_features``, ``free_features``,
-            ``untold_features``, ``variants`` {backend or option: kind}, ``versions`` {torch: kind}, ``replays``
+            ``untold_features``, ``variants`` {backend or option: kind}, ``versions`` {torch: kind}, ``kernel``
+            (source that Inductor generated, where the fault may lie in it), ``environment`` (see
+            ``fuzzer.environment``), ``replays``
             {torch: evidence, see ``fuzzer.recheck.Replay``}, ``group`` (names of findings that are the same bug),
             ``class`` {symptom, task, cause, reasons, by, verified} (see ``fuzzer.classify``; machine-made),
             ``similar`` [{number, title, link, score}] (imported issues, see ``fuzzer.nearest``), ``hypothesis``…
@@ -132,13 +135,15 @@ class Finding:
     def operators(self) -> list[str]:
         """Distinct operators that the eager run dispatched, in order, without overloads and bookkeeping.
 
-        Where eager refuses the program none are known: then what the refused line calls.
+        Where eager dispatches none, or refuses the program: what the refused line calls, or else what ``fn`` does.
         """
         names = (".".join(name.split(".")[:2]) for name in self.facts.get("operators", ()))
         found = [name for name in dict.fromkeys(names) if name not in _BOOKKEEPING]
         line = int(self.facts.get("faults", {}).get("eager", {}).get("line") or 0)
-        refused = call_at(self.shown_text, line) if line and not found else ""
-        return [refused] if refused else found
+        if found:
+            return found
+        refused = call_at(self.shown_text, line) if line else ""
+        return [refused] if refused else calls(self.shown_text)
 
     @property
     def slug(self) -> str:
@@ -253,6 +258,8 @@ def essential_facts(seen: Observation, verdict: Verdict | None = None) -> dict[s
         "seconds": {stage.name: round(stage.seconds, 3) for stage in seen.stages},
         "log": seen.log[-_LOG_TAIL:],
     }
+    if verdict is not None and verdict.details.get("generator"):
+        facts["generator"] = True
     if seen.raw.get("aliases"):
         facts["aliases"] = seen.raw["aliases"]
     return facts

@@ -289,8 +289,12 @@ def _judge_aliases(observation: Observation) -> Verdict | None:
 
 
 def _judge_generator(observation: Observation, meta: Mapping[str, Any]) -> Verdict | None:
-    """Under fallback_random both sides draw the same numbers, so they leave the generator in the same state."""
-    if not meta.get("random") or observation.raw.get("rng", {}).get("equal", True):
+    """Under fallback_random both sides draw the same numbers, so they leave the generator in the same state.
+
+    Inductor's own generator takes one number as its seed, however many eager draws.
+    """
+    own = meta.get("inductor_config", {}).get("fallback_random") is False
+    if own or not meta.get("random") or observation.raw.get("rng", {}).get("equal", True):
         return None
     return Verdict(
         Kind.WRONG_VALUE, "run", "the random generator is left in another state", details={"generator": True}

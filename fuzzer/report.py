@@ -29,6 +29,9 @@ _SYMPTOMS = {
     Kind.SLOW_COMPILE: "compile time explodes",
 }
 
+#: Where every result is right.
+_GENERATOR = "random generator left in another state"
+
 #: First failing backend (see ``fuzzer.bisect``) → the word that a title begins with.
 _COMPONENTS = {"eager": "eager", "dynamo": "dynamo", "aot_eager": "aot", "decomp": "decomp"}
 
@@ -61,9 +64,10 @@ def report(finding: Finding, repro: str = "") -> str:
         _section("Oracle", _oracle(finding)),
         _section("Checks", _checks(finding)),
         _section("Where it fails", _stages(finding)),
+        _section("Generated code", _kernel(finding.triage)),
         _section("Similar issues", _similar(finding.triage)),
         _section("Log", _log(finding)),
-        _section("Environment", _environment(finding.target)),
+        _section("Environment", _environment(finding)),
         _section("How to run", _how_to_run(finding)),
     ]
     return "\n\n".join(section for section in sections if section) + "\n"
@@ -83,7 +87,8 @@ def plain_title(finding: Finding) -> str:
     if component == "inductor":
         component = _COMPONENTS.get(str(finding.triage.get("backend", "")), component)
     device = str(finding.target.get("device", "cpu"))
-    return f"[{component}][{device}] {operators}: {_SYMPTOMS[finding.kind]}"
+    symptom = _GENERATOR if finding.facts.get("generator") else _SYMPTOMS[finding.kind]
+    return f"[{component}][{device}] {operators}: {symptom}"
 
 
 def fence(text: str, language: str = "") -> str:
@@ -156,10 +161,12 @@ def _symptom(finding: Finding) -> str:
 #: Torch's words around what a C++ compiler says: the command, whose flags the environment tells.
 _COMMAND = re.compile(r"Command:\n[^\n]*\n\nOutput:\n")
 _GENERATED = re.compile(r"/\S*/(\w+\.(?:main\.)?cpp)\b")
+_PROGRAM = re.compile(r"/\S*/(program\.py)\b")
 
 
 def _compiler_output(text: str) -> str:
-    """A message without the command line of a C++ compiler, and with the bare names of generated files."""
+    """A message without the command line of a C++ compiler, and with the bare names of what ran and was generated."""
+    text = _PROGRAM.sub(r"\1", text)
     return _GENERATED.sub(r"\1", _COMMAND.sub("", text)) if _COMMAND.search(text) else text
 
 
@@ -269,6 +276,11 @@ def _stages(finding: Finding) -> str:
     return "\n".join(lines)
 
 
+def _kernel(triage: Mapping[str, Any]) -> str:
+    text = str(triage.get("kernel") or "")
+    return fence(text, "python" if "@triton" in text else "cpp") if text else ""
+
+
 def _classes(found: Any) -> list[str]:
     """What the rules say, and why; machine-made, and marked so."""
     if not isinstance(found, Mapping):
@@ -325,9 +337,14 @@ def _log(finding: Finding) -> str:
     return fence("\n".join(lines)) if any(line.strip() for line in lines) else ""
 
 
-def _environment(target: Mapping[str, Any]) -> str:
+def _environment(finding: Finding) -> str:
+    """The target that failed, and what torch's ``collect_env`` says of it, folded."""
+    target, collected = finding.target, str(finding.triage.get("environment") or "")
     rows = [(name, value) for name, value in target.items() if name not in _PRIVATE and value not in ("", None)]
-    return _table(("", "value"), rows) if rows else ""
+    told = _table(("", "value"), rows) if rows else ""
+    if not collected:
+        return told
+    return f"{told}\n\n<details><summary>collect_env</summary>\n\n{fence(collected, 'text')}\n\n</details>"
 
 
 def _how_to_run(finding: Finding) -> str:

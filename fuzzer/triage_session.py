@@ -244,10 +244,8 @@ class TriageSession:
                 self._give_up(finding.signature.major, f"{self._name(finding)} does not show on this worker")
             return False
         taken = 0
-        for step in lacking(finding):
-            if self.enough():
-                break
-            before = work.finding
+        while (steps := lacking(work.finding)) and not self.enough():  # one step may make another wanted
+            step, before = steps[0], work.finding
             await self._take(work, step)
             if work.finding is not before:
                 taken += 1

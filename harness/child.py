@@ -11,6 +11,7 @@ from typing import Any
 import torch
 
 from harness import compare, execution, observe, reference, ties
+from harness.coverage.events import on_sources
 from harness.execution import Program, Result
 from harness.faults import fault_of
 from harness.rounding import RandomRounding
@@ -85,6 +86,8 @@ class ExecChild:
                 self.facts(aliases={"eager": compare.aliases(eager.outputs + eager.inputs)})
         if self.options.get("only_eager") or only == {"eager"}:
             return
+        if self.options.get("sources"):  # told at once: running them may kill the process
+            on_sources(lambda sources: self.facts(sources=sources))
         with contextlib.suppress(StageFailed):
             self.compiled(eager, meta, gradients)
         if self.draws_differently(meta):

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fuzzer.finding import Finding, State
-from fuzzer.report import code, escape, fence, report, title
+from fuzzer.report import code, escape, fence, plain_title, report, title
 from fuzzer.signature import Signature
 from fuzzer.verdict import Kind
 
@@ -97,6 +97,24 @@ def test_a_report_tells_features_variants_releases_and_group():
     assert "- Needs: `dtype=uint8`; does not need: `layout=offset`, `shape=odd`." in text
     assert "| `decomp` | `pass` |" in text and "Probably the same bug: `0123abcd-wrong-value`" in text
     assert re.search(r"Releases tried:\n\n.*\n.*\n\| `2.5.1` \| `pass` \| .* \| `2031-01-02` \|", text)
+
+
+def test_generated_code_and_the_environment_are_shown_fenced():
+    text = report(finding(triage={"kernel": "extern ```x", "environment": "PyTorch version: 2.13.0\n``` <b>"}))
+    assert "## Generated code\n\n````cpp\nextern ```x\n````" in text
+    assert "<details><summary>collect_env</summary>\n\n````text\nPyTorch version" in text
+    assert "Generated code" not in report(finding(triage={"kernel": "", "environment": ""}))
+
+
+def test_a_generator_left_in_another_state_is_no_wrong_result():
+    made = finding(facts={"generator": True, "operators": []}, text="def fn(a):\n    return torch.randn_like(a)\n")
+    assert plain_title(made) == "[inductor][cpu] randn_like: random generator left in another state"
+
+
+def test_messages_name_the_program_without_its_folder():
+    fault = {"type": "Error", "message": 'File "/tmp/x/scratch/run/program.py", line 4, in fn'}
+    text = report(finding(facts={"faults": {"compile": fault}}))
+    assert 'File "program.py", line 4' in text
 
 
 CLASS = {

@@ -101,6 +101,11 @@ def test_shared_memory_is_compared_where_metadata_agrees():
     assert "untyped_storage().data_ptr()" in repro_script(program(), Kind.METADATA, facts=facts)
 
 
+def test_the_generators_state_is_compared_where_no_result_differs():
+    made = repro_script(program({"random": True}), Kind.WRONG_VALUE, facts={"generator": True})
+    assert "return torch.random.get_rng_state()" in made and "rtol=0, atol=0" in made
+
+
 def test_second_inputs_are_used_only_where_the_failure_needs_them():
     text = program() + "\ndef build_inputs2():\n    return (torch.ones(3),)\n"
     second = repro_script(text, Kind.COMPILE_ERROR, stage="second")

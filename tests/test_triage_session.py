@@ -80,6 +80,7 @@ def test_suspects_become_findings_and_findings_get_what_they_lack(path):
         assert finding.state is State.CONFIRMED
         assert finding.triage["reduction"]["complete"] and finding.triage["group"] == []
         assert "essential_features" in finding.triage and finding.triage["variants"]["inductor"] == finding.kind.value
+        assert finding.triage["environment"] == ""  # a fake has none
         assert "relu" in finding.text and "relu" not in finding.reduced
     states = {r["major"]: r.get("state") for r in records(path) if r["t"] == "bucket"}
     assert "confirmed" in states.values() and states["run|wrong_value|gone"] == "dismissed"

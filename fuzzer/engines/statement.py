@@ -31,6 +31,9 @@ RANDOM_CALLS = words(
     "scaled_dot_product_attention fractional_max_pool2d fractional_max_pool3d"
 )
 
+#: First letters of torch's modules that draw from it.
+_RANDOM_MODULES = ("Dropout", "AlphaDropout", "Feature", "RReLU", "FractionalMaxPool")
+
 _PURE_BUILTINS = words(
     "len range tuple list dict set int float bool complex str min max sum abs isinstance getattr hasattr zip "
     "enumerate sorted reversed slice type divmod round all any repr id"
@@ -205,6 +208,10 @@ class Facts(ast.NodeVisitor):
         if isinstance(node.func, ast.Name):
             if node.func.id not in _PURE_BUILTINS:  # a helper or a module: may write whatever it is given
                 self.writes |= _all_names(arguments) | {node.func.id}
+        elif isinstance(node.func, ast.Call) and _is_torch_class(node.func.func):  # torch.nn.GELU()(x)
+            self.random |= _callee(node.func.func)[1].startswith(_RANDOM_MODULES)
+            if any(keyword.arg == "inplace" for keyword in node.func.keywords):
+                self.writes |= _all_names(arguments)
         elif not isinstance(node.func, ast.Attribute):
             self.writes |= _all_names([node.func, *arguments])
         elif (last.endswith("_") and not last.endswith("__")) or last in _MUTATING_METHODS:
@@ -263,6 +270,11 @@ def _names(node: ast.AST) -> set[str]:
 
 def _all_names(nodes: Iterable[ast.AST]) -> set[str]:
     return {name for node in nodes for name in _names(node)}
+
+
+def _is_torch_class(func: ast.expr) -> bool:
+    root, last = _callee(func)
+    return root in MODULE_NAMES and last[:1].isupper()
 
 
 def _callee(func: ast.expr) -> tuple[str, str]:

@@ -10,7 +10,7 @@ from typing import Any
 
 from fuzzer.engines.statement import Statement
 from fuzzer.engines.view import Block, ProgramView
-from fuzzer.reduce.tidy import tidied, without_unread_lines
+from fuzzer.reduce.tidy import tidied, without_unread_lines, without_unused_definitions
 
 #: Keys of META that change how a program runs, and none of which a plain program has. What decides the judgement
 #: (tolerances, exactness, promised strides, time limits) stays.
@@ -85,7 +85,7 @@ def _without_keys(view: ProgramView, keys: list[str]) -> ProgramView:
 
 def without_unread_lines_of_builders(view: ProgramView) -> Iterator[ProgramView]:
     """Lines of the builders that nothing reads: they moved the random numbers of those after them."""
-    shorter = view.with_blocks(without_unread_lines)
+    shorter = without_unused_definitions(view.with_blocks(without_unread_lines))
     if shorter != view:
         yield shorter
 

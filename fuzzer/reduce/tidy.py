@@ -29,7 +29,7 @@ def tidied(view: ProgramView) -> ProgramView:
     """Without dead statements, inputs that nothing reads, and module-level definitions that nothing names."""
     while dead := view.dead():
         view = dataclasses.replace(view, body=tuple(s for i, s in enumerate(view.body) if i not in dead))
-    return _without_unused_definitions(_without_unread_inputs(view))
+    return without_unused_definitions(_without_unread_inputs(view))
 
 
 def _without_unread_inputs(view: ProgramView) -> ProgramView:
@@ -71,7 +71,7 @@ def without_unread_lines(block: Block) -> Block:
     return Block(tuple(body), block.returns)
 
 
-def _without_unused_definitions(view: ProgramView) -> ProgramView:
+def without_unused_definitions(view: ProgramView) -> ProgramView:
     """Module-level functions, classes, assignments and imports whose names occur nowhere else."""
     if not view.prelude:
         return view
@@ -103,8 +103,9 @@ def _bound(node: ast.stmt) -> set[str]:
     if isinstance(node, (ast.Import, ast.ImportFrom)):
         return {alias.asname or alias.name.split(".")[0] for alias in node.names}
     if isinstance(node, ast.Assign) and all(isinstance(target, ast.Name) for target in node.targets):
-        calls = any(isinstance(inner, ast.Call) for inner in ast.walk(node.value))
-        return set() if calls else {target.id for target in node.targets if isinstance(target, ast.Name)}
+        calls = (inner.func for inner in ast.walk(node.value) if isinstance(inner, ast.Call))
+        does_more = any(not isinstance(function, ast.Name) or function.id != "namedtuple" for function in calls)
+        return set() if does_more else {target.id for target in node.targets if isinstance(target, ast.Name)}
     return set()
 
 

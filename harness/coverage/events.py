@@ -15,6 +15,7 @@ _MOST_KEYS = 200
 #: Texts kept a child; a program that recompiles for ever must not fill the memory.
 _MOST_TEXTS = 256
 _LONGEST_KEY = 120
+_MOST_SOURCES, _LONGEST_SOURCE = 16, 8000
 
 #: Categories of ``counters`` whose keys are names of the program's own functions: only their sum is kept.
 _NAMES = ("resumes",)
@@ -97,6 +98,25 @@ class CompilerEvents:
         for kernel in kernels:
             texts.setdefault("kernel", {})[zlib.crc32(kernel.encode())] = kernel
         return {category: sorted(named) for category, named in texts.items()}, texts
+
+
+def on_sources(tell: Callable[[list[str]], None]) -> None:
+    """In a child, before it compiles: call ``tell`` with the kernels generated so far whenever there are more.
+
+    See ``harness.coverage.kernels.kernel_sources``; at most 16, each cut at 8,000 characters.
+    """
+    from torch._inductor.graph import GraphLowering
+
+    former: Callable[[str], None] | None = getattr(GraphLowering, "save_output_code", None)
+    texts: list[str] = []
+
+    def keep(text: str) -> None:
+        texts.append(text)
+        tell([source[:_LONGEST_SOURCE] for source in kernel_text.kernel_sources(texts)[:_MOST_SOURCES]])
+        if former is not None:
+            former(text)
+
+    GraphLowering.save_output_code = staticmethod(keep)
 
 
 def flatten(counters: Any) -> dict[str, int]:

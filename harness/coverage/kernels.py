@@ -7,7 +7,7 @@ behaviour of the code generator that line coverage alone does not show.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from itertools import pairwise
 
 #: An outer loop nest or more of this many is "many": beyond it, more fusion is not another shape.
@@ -83,16 +83,29 @@ def kernel_classes(texts: Iterable[str]) -> list[str]:
     return classes + sorted(calls)
 
 
+def kernel_sources(texts: Iterable[str]) -> list[str]:
+    """Source of every kernel in what Inductor generated, in order: C++ functions whole, Triton kernels with what
+    decorates them. For people to read."""
+    found: list[str] = []
+    for text in texts:
+        found += [text[match.start() : end].strip() for match, end in _cpp_spans(text)]
+        found += [source.strip() for source in _triton_kernels(text)]
+    return found
+
+
 def _cpp_kernels(text: str) -> list[tuple[str, str]]:
     """(parameters, body) of each C++ kernel that is defined in the text."""
-    kernels = []
+    return [(match.group(2), text[match.end() : end]) for match, end in _cpp_spans(text)]
+
+
+def _cpp_spans(text: str) -> Iterator[tuple[re.Match[str], int]]:
+    """Each C++ kernel's head, and where its body ends."""
     for match in _CPP_KERNEL.finditer(text):
         depth, end = 1, match.end()
         while depth and end < len(text):
             depth += {"{": 1, "}": -1}.get(text[end], 0)
             end += 1
-        kernels.append((match.group(2), text[match.end() : end]))
-    return kernels
+        yield match, end
 
 
 def _cpp_class(parameters: str, body: str) -> str:

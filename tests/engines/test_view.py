@@ -107,6 +107,8 @@ def test_to_program_names_parents_and_engine() -> None:
         ("torch._foreach_add_([a, b], c)", "", "a b c"),
         ("b = torch.add(a, c, out=d)", "b", "d"),
         ("b = F.relu(a, inplace=True)", "b", "a"),
+        ("b = torch.nn.GELU()(a)", "b", ""),
+        ("b = torch.nn.ReLU(inplace=True)(a)", "b", "a"),
         ("a += b", "a", "a"),
         ("a[b > 0] = c", "", "a"),
         ("a.grad, b = c", "b", "a"),

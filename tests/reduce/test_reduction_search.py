@@ -104,6 +104,22 @@ def test_no_budget_is_too_small_to_drop_inputs_that_nothing_reads(budget: int) -
     assert sorted(drawn) == sorted(params)
 
 
+@pytest.mark.parametrize("budget", [0, 3, 60])
+def test_definitions_go_with_what_named_them(budget: int) -> None:
+    text = (
+        PROGRAM.replace(
+            "import torch\n",
+            'from collections import namedtuple\n\nimport torch\n\nPair = namedtuple("Pair", "x y")\n\n\n'
+            "class Scale(torch.nn.Module):\n    def forward(self, x):\n        return x * 2\n",
+        )
+        .replace("c = torch.randn(2)", "c = Scale()")
+        .replace("torch.cumsum(c, 0)", "Pair(c(b), b).x")
+    )
+    small = reduced(containing("argmax("), text, budget)
+    if budget:
+        assert not [word for word in ("Pair", "namedtuple", "Scale") if word in small.text]
+
+
 def test_no_text_is_run_twice() -> None:
     seen: list[str] = []
 

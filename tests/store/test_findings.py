@@ -77,7 +77,7 @@ def test_duplicates_are_counted_and_a_few_are_kept(store):
 
 
 def test_find_by_name_slug_or_path_and_says_what_is_wrong(store):
-    one, two = finding(), finding(signature=Signature("run|wrong_value|amax", ""), facts={})
+    one, two = finding(), finding(signature=Signature("run|wrong_value|amax", ""), facts={"operators": ["aten.amax"]})
     folder = store.save(one)
     store.save(two)
     for prefix in (one.sig8, one.sig8[:5], "wrong-value-amin", str(folder), str(folder / "repro.py")):

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.coverage.events import CompilerEvents, flatten, normalise
-from harness.coverage.kernels import kernel_classes
+from harness.coverage.kernels import kernel_classes, kernel_sources
 
 
 @pytest.mark.parametrize(
@@ -109,6 +109,13 @@ def test_class_of_a_cpp_kernel_and_of_calls_out_of_it() -> None:
         "extern aten.cumsum.default",
         "extern extern_kernels.mm",
     ]
+
+
+def test_sources_are_whole_functions_and_whole_triton_kernels() -> None:
+    cpp, triton = kernel_sources([CPP, TRITON])
+    assert cpp.startswith('extern "C"') and cpp.endswith("}") and "buf1 = " not in cpp
+    assert triton.startswith("@triton_heuristics") and triton.endswith("tl.atomic_add(out_ptr0 + (x0), tmp3)")
+    assert kernel_sources(["no kernel"]) == []
 
 
 def test_numbers_and_names_do_not_change_a_class() -> None:
