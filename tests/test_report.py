@@ -117,6 +117,14 @@ def test_messages_name_the_program_without_its_folder():
     assert 'File "program.py", line 4' in text
 
 
+def test_the_log_is_folded_and_names_no_folder_of_this_machine():
+    stamp = "E1130 08:12:36.895000 5315 torch/_subclasses/fake_tensor.py:3090] [0/0] "
+    log = f'{stamp}Traceback\n{stamp}  File "/home/me/v/lib/python3.11/site-packages/torch/_ops.py", line 8, in f'
+    text = report(finding(facts={"log": log}))
+    assert '```text\nTraceback\n  File "torch/_ops.py", line 8, in f\n```\n\n</details>' in text
+    assert "## Log" not in report(finding(facts={"log": "\n  \n"}))
+
+
 CLASS = {
     "symptom": "mutation", "task": "memory_layout", "cause": "unknown", "by": "rules", "verified": False,
     "reasons": {"task": ["`x` is written", "needs <layout>"], "cause": []},
