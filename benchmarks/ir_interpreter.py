@@ -3,7 +3,7 @@
     python -m benchmarks.ir_interpreter DIR [--programs 100] [--seed 0]
 
 Takes programs of the corpus of campaign DIR, those of its confirmed wrong results, and the exam's cases that are wrong
-values on this torch. Each runs eagerly, compiled, and compiled with ``benchmarks.ir_kernels`` in place of the C++
+values on this torch. Each runs eagerly, compiled, and compiled with ``harness.interpreter`` in place of the C++
 compiler, each in a child of one warm process. Wrong means beyond the defaults of ``torch.testing.assert_close``.
 """
 
@@ -64,8 +64,8 @@ def in_child(text: str, how: str, folder: str) -> dict[str, Any]:
 def variant(text: str, how: str, folder: str) -> dict[str, Any]:
     import torch
 
-    from benchmarks.ir_kernels import Counts, installed
     from harness import execution
+    from harness.interpreter import Interpreter
 
     os.environ["TORCHINDUCTOR_CACHE_DIR"] = tempfile.mkdtemp(dir=folder)
     null = os.open(os.devnull, os.O_WRONLY)
@@ -77,15 +77,16 @@ def variant(text: str, how: str, folder: str) -> dict[str, Any]:
     arguments = dict(meta.get("compile", meta.get("compile_kwargs", {})))
     if program.mode == "dynamic":
         arguments.setdefault("dynamic", True)
-    counts = Counts()
-    interpreted = installed(counts) if how == "interpreted" else contextlib.nullcontext()
+    interpreter = Interpreter()
+    interpreted = interpreter.installed() if how == "interpreted" else contextlib.nullcontext()
     torch._dynamo.reset()
     before = cpu_seconds()
     with execution.patched(meta, {}), interpreted:
         found = execution.call(torch.compile(program.fn, **arguments), program.inputs(), meta, gradients)
     cpu = cpu_seconds() - before
     wrong = [path for (path, a), (_path, b) in zip(eager.leaves(), found.leaves()) if not _close(a, b)]
-    return {"cpu": cpu, "kernels": counts.kernels, "in_kernels": counts.seconds, "refused": counts.refused,
+    counts = interpreter.counts
+    return {"cpu": cpu, "kernels": counts.kernels, "in_kernels": counts.cpu, "refused": counts.refused,
             "wrong": wrong}  # fmt: skip
 
 

@@ -48,6 +48,8 @@ from fuzzer.worker import Target, TargetRefused, Worker, WorkerLost, WorkerOptio
 _SNAPSHOT_SECONDS = 60.0
 _SNAPSHOT_SHARE = 0.02  # of wall time at most, however large the corpus: a snapshot only shortens a resume
 _STATS_SECONDS = 5.0
+#: Share of programs whose kernels are interpreted (see harness.interpreter and docs/decisions/0005).
+_INTERPRETED = 0.75
 #: One program in so many runs a second time with the plain toolchain (see harness.toolchain).
 _AUDIT_EVERY = 50
 _DRAIN_SECONDS = 6.0
@@ -211,7 +213,8 @@ class Campaign:
                 if written is None:
                     continue
                 await self.fleet.tell(worker)
-                observation, verdict = await execute(worker, written.program)
+                interpret = self._is_interpreted(written.program)
+                observation, verdict = await execute(worker, written.program, interpret=interpret)
                 observation, verdict, audit = await self._audited(worker, written.program, observation, verdict)
                 if self.stopping:
                     return
@@ -225,6 +228,11 @@ class Campaign:
                 return
             self._digest(plan, written, observation, verdict, triaged, audit)
             await self.fleet.recycle(worker)
+
+    def _is_interpreted(self, program: Program) -> bool:
+        """Most programs need no compiled kernels to be judged; those that ask for options of the C++ backend do."""
+        asks = any(str(name).startswith("cpp") for name in program.meta.get("inductor_config", {}))
+        return not (self.options.full or asks) and int(program.id[:8], 16) < _INTERPRETED * 2**32
 
     async def _audited(
         self, worker: Worker, program: Program, observation: Observation, verdict: Verdict
@@ -368,6 +376,7 @@ class Campaign:
                 "keys": keys,
                 "ops": packets,
                 "cxx": observation.raw.get("cxx", {}),
+                **({"interpreted": told} if (told := observation.raw.get("interpreted")) else {}),
                 "audit": audit,
             }
         )

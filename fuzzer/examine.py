@@ -50,10 +50,24 @@ class Confirmation:
         return self.k == self.n and self.n > 0
 
 
-async def execute(worker: Worker, program: Program, coverage: bool = True) -> tuple[Observation, Verdict]:
-    """Run and judge once; where eager kills the child, run again without eager to see what the compiled side does."""
-    observation = await worker.execute(program, coverage=coverage)
+async def execute(
+    worker: Worker, program: Program, coverage: bool = True, interpret: bool = False
+) -> tuple[Observation, Verdict]:
+    """Run and judge once; where eager kills the child, run again without eager to see what the compiled side does.
+
+    With ``interpret`` generated kernels are interpreted (see ``harness.interpreter``) and what then looks like a fault
+    is judged by another run, with compiled kernels: its observation is told, with the coverage of the first.
+    """
+    observation = await worker.execute(program, options={"interpret": True} if interpret else None, coverage=coverage)
     verdict = judge(observation, program.meta)
+    if interpret and (verdict.is_suspect or verdict.kind is Kind.HARNESS_ERROR):
+        first = observation
+        observation = await worker.execute(program, coverage=False)
+        told = {**first.raw.get("interpreted", {}), "suspect": verdict.kind.value}
+        verdict = judge(observation, program.meta)
+        raw = {**observation.raw, "interpreted": told}
+        seconds, cpu = first.seconds + observation.seconds, first.cpu + observation.cpu
+        observation = replace(observation, raw=raw, coverage=first.coverage, seconds=seconds, cpu=cpu)
     if verdict.kind is Kind.EAGER_CRASH and verdict.stage in ("eager", "eager_backward"):
         again = await worker.execute(program, "without eager", {"skip_eager": True}, coverage=coverage)
         how = "compiled dies as well" if again.end.how == "signal" else "compiled does not"

@@ -53,6 +53,8 @@ class Counters:
     kernels: int = 0  # generated kernels, those among them taken from the store, and CPU seconds of the rest
     kernels_reused: int = 0
     kernel_seconds: float = 0.0
+    interpreted: int = 0  # programs whose kernels were, and those that looked wrong so and were not
+    interpreted_withdrawn: int = 0
     audits: int = 0  # programs run with the plain toolchain as well, and those on which it judged otherwise
     audits_differing: int = 0
     run_time: float = 0.0  # wall time of earlier runs and of this one, up to the last record
@@ -151,6 +153,9 @@ class LoopState:
         counters.kernels += step.get("kernels", 0)
         counters.kernels_reused += step.get("reused", 0)
         counters.kernel_seconds += step.get("cpu", 0.0)
+        interpreted = record.get("interpreted", {})
+        counters.interpreted += bool(interpreted.get("kernels"))
+        counters.interpreted_withdrawn += "suspect" in interpreted and interpreted["suspect"] != outcome.kind
         counters.audits += bool(record.get("audit"))
         counters.audits_differing += record.get("audit") == "other"
         self.known.absorb(record.get("coverage", {}))

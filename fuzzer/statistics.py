@@ -51,6 +51,8 @@ def statistics(campaign: Campaign) -> dict[str, Value]:
         "kernels": counters.kernels,
         "kernels_reused": counters.kernels_reused,
         "kernel_cpu": round(counters.kernel_seconds, 1),
+        "interpreted": counters.interpreted,
+        "interpreted_withdrawn": counters.interpreted_withdrawn,
         "toolchain_audits": counters.audits,
         "toolchain_differences": counters.audits_differing,
         "workers_alive": sum(worker.alive for worker in campaign.fleet.workers),

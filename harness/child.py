@@ -86,6 +86,10 @@ class ExecChild:
                 self.facts(aliases={"eager": compare.aliases(eager.outputs + eager.inputs)})
         if self.options.get("only_eager") or only == {"eager"}:
             return
+        with self.interpreting():
+            self._compiled_sides(eager, meta, gradients)
+
+    def _compiled_sides(self, eager: Result | None, meta: dict[str, Any], gradients: bool) -> None:
         if self.options.get("sources"):  # told at once: running them may kill the process
             on_sources(lambda sources: self.facts(sources=sources))
         with contextlib.suppress(StageFailed):
@@ -304,6 +308,34 @@ class ExecChild:
         domain = self.domains.get("events")
         if domain is not None:
             self.facts(counters=domain.collect(), kernels=domain.kernel_classes(domain.captured()))
+
+    @contextlib.contextmanager
+    def interpreting(self) -> Iterator[None]:
+        """Where the request asks for it, and this torch is one that the interpreter knows: no C++ is compiled."""
+        if not self.options.get("interpret"):
+            yield
+            return
+        try:
+            from harness.interpreter import Interpreter
+        except ImportError as error:
+            self.facts(interpreted={"kernels": 0, "cpu": 0.0, "refused": [f"unknown to this torch: {error}"[:60]]})
+            yield
+            return
+        interpreter = Interpreter(self.unseen)
+        try:
+            with interpreter.installed():
+                yield
+        finally:
+            self.facts(interpreted=dict(interpreter.counts.__dict__))
+
+    @contextlib.contextmanager
+    def unseen(self) -> Iterator[None]:
+        """What runs meanwhile is no coverage of torch's compiler."""
+        with contextlib.ExitStack() as stack:
+            for name in ("python", "native"):
+                if name in self.domains:
+                    stack.enter_context(self.domains[name].paused())
+            yield
 
     @contextlib.contextmanager
     def measuring(self) -> Iterator[None]:

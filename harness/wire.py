@@ -93,6 +93,7 @@ class ExecOptions(TypedDict, total=False):
     perturb: bool  # run eager on inputs moved by one ULP as well
     rounding: bool  # run eager with random rounding as well (see harness.rounding)
     sources: bool  # tell the source of generated kernels
+    interpret: bool  # generated kernels are interpreted, not compiled (see harness.interpreter)
     ties: bool  # run eager with ties decided the other way as well (see harness.ties)
     bisect: dict[str, Any]  # run torch's own bisector in place of everything else (see harness.bisecting)
 
@@ -189,6 +190,7 @@ class ObservationMap(TypedDict, total=False):
     values: list[list[str]]  # per input leaf: words for its elements (see harness.observe.value_words)
     cxx: dict[str, Any]  # the C++ step: kernels, their cost and forms (see harness.toolchain.Cost)
     sources: list[str]  # of generated kernels, with the option of that name
+    interpreted: dict[str, Any]  # with the option interpret: kernels, cpu, refused (see harness.interpreter.Counts)
     random_leaves: list[LeafMap]  # on the default random path: leaves that differ in shape, dtype or device
     eager_zero: float  # with META["expect_zero"]: largest magnitude in eager's outputs
     rng: dict[str, bool]  # "equal": both sides left the generator in the same state

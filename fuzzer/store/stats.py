@@ -59,6 +59,8 @@ TABLE: tuple[Row, ...] = (
     Row("kernels", "C++ kernels that the compiler generated", "sum"),
     Row("kernels_reused", "of these, built for an earlier program and taken from the store", "sum"),
     Row("kernel_cpu", "processor seconds of the C++ compiler", "sum", 0.0),
+    Row("interpreted", "programs whose kernels were interpreted, not compiled", "sum"),
+    Row("interpreted_withdrawn", "of these, suspects that compiled kernels cleared", "sum"),
     Row("toolchain_audits", "programs run with the plain toolchain as well", "sum"),
     Row("toolchain_differences", "of these, judged otherwise with it", "sum"),
     Row("refused_as_meant", "programs written for eager to refuse, and refused", "sum"),

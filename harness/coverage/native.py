@@ -7,12 +7,13 @@ build of the library; so are those of basic blocks, where ``arm`` added them.
 from __future__ import annotations
 
 import atexit
+import contextlib
 import ctypes
 import os
 import platform
 import sys
 from array import array
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from harness.coverage import symbols
 from harness.coverage.helper import Unavailable, build
@@ -130,6 +131,16 @@ class NativeCoverage:
         if self._started().bp_detach() != 0:
             raise MemoryError("no memory for private coverage marks")
 
+    @contextlib.contextmanager
+    def paused(self) -> Iterator[None]:
+        """In a child: what runs meanwhile is not reported, nor are the functions that it reaches first, later on."""
+        helper = self._started()
+        helper.bp_pause(1)
+        try:
+            yield
+        finally:
+            helper.bp_pause(0)
+
     def harvest(self, keep: bool = False) -> dict[str, list[int]]:
         """Ids reached since ``reset`` and never known before, by library, ascending; libraries without any are absent.
 
@@ -183,6 +194,8 @@ def _load(path: str) -> ctypes.CDLL:
     helper.bp_extend.restype = ctypes.c_int64
     helper.bp_reset.restype = None
     helper.bp_stop.restype = None
+    helper.bp_pause.argtypes = [ctypes.c_int]
+    helper.bp_pause.restype = None
     return helper
 
 

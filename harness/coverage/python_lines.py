@@ -65,6 +65,7 @@ class PythonCoverage:
         self._table: LineTable | None = None
         self._tracer: Tracer | None = None
         self._detached = False
+        self._measures = False
 
     def start(self) -> None:
         """Read the packages' line tables and make the shared marks.
@@ -104,10 +105,24 @@ class PythonCoverage:
             yield
             return
         self._tracer.resume()
+        self._measures = True
         try:
             yield
         finally:
+            self._measures = False
             self._tracer.pause()
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Within ``measuring``, or outside it: lines that run meanwhile are not seen."""
+        if not self._measures or self._tracer is None:
+            yield
+            return
+        self._tracer.pause()
+        try:
+            yield
+        finally:
+            self._tracer.resume()
 
     def harvest(self, keep: bool = False) -> dict[str, list[int]]:
         """File -> lines reached since ``reset`` and never known before, ascending.
