@@ -84,6 +84,13 @@ kept = domain.harvest(keep=True)
 out["kept"] = names(kept)
 out["server"] = fruit.apple(1)  # what the server itself runs does not hide it from the next child
 out["first"] = scenario(lambda: os._exit(fruit.apple(4)))
+def unseen():
+    with domain.paused():
+        fruit.banana(4)
+    fruit.banana(4)  # its breakpoint is gone, in this child
+    os._exit(0)
+
+out["paused"] = scenario(unseen)
 out["again"] = scenario(lambda: os._exit(fruit.apple(4)))
 out["killed"] = scenario(kill)
 out["threads"] = scenario(lambda: os._exit(fruit.threads() + 100))
@@ -146,6 +153,7 @@ def test_one_shot_breakpoints_of_a_small_library(library: Path) -> None:
     assert out["detached"] == [0, []]
     assert out["kept"] == ["apple"]
     assert out["first"] == [5, ["apple"]]
+    assert out["paused"] == [0, []]  # the next children report it
     assert out["again"] == [5, []]
     assert out["killed"] == [-9, ["banana"]]
     assert out["threads"] == [sum(range(8)) - 24 + 100, ["cherry", "threads", "together"]]
