@@ -10,6 +10,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from fuzzer.block_finder import BlockFinder
+from fuzzer.coverage_report.target_files import find
 from fuzzer.engines.idioms import Knowledge
 from fuzzer.engines.mutate import MutationContext, mutate
 from fuzzer.engines.template import CannotWrite, TemplateEngine, Written
@@ -69,6 +71,7 @@ class CampaignOptions:
     stop_on_plateau: bool = False
     exit_on_finding: bool = False
     no_clock: bool = False
+    blocks: bool = False  # basic blocks of reached functions are covered as well
     full: bool = False  # every kernel compiled, as users compile it
     limits: dict[str, Any] = field(default_factory=dict)
     confirmations: int = 3
@@ -105,8 +108,9 @@ class Campaign:
         self.stats_files = StatsFiles(directory)
         self.events = Events(directory.events)
         servers = WorkerOptions(options.coverage, options.plant or None, options.limits, fast=not options.full)
+        finder = BlockFinder(find(options.targets[0].python).library) if options.blocks else None
         self.fleet = Fleet(
-            directory, options.targets, options.workers, servers, lambda: self.state.known.as_delta(), self.note
+            directory, options.targets, options.workers, servers, lambda: self.state.known.as_delta(), self.note, finder
         )
         self.stop_reason = ""
         self.base_time = 0.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fuzzer.exits import Exit, UserError
 from fuzzer.policy.known_coverage import Coverage, KnownCoverage
@@ -13,6 +13,9 @@ from fuzzer.program import Program
 from fuzzer.store import baseline
 from fuzzer.store.directory import CampaignDirectory
 from fuzzer.worker import Target, TargetRefused, Worker, WorkerLost, WorkerOptions
+
+if TYPE_CHECKING:  # reports of coverage know about fleets as well
+    from fuzzer.block_finder import BlockFinder
 
 #: Run once on every fork server before anything counts: what importing, warming and any trivial program cover.
 CALIBRATION = """import torch
@@ -37,10 +40,11 @@ _BACKOFF = (0.1, 1.0, 5.0, 20.0)
 
 @dataclass
 class _Told:
-    """What one fork server was told: as of which of its starts, and up to which piece of news."""
+    """What one fork server was told: as of which of its starts, up to which piece of news and batch of blocks."""
 
     restarts: int
     position: int
+    batches: int = 0
 
 
 class Fleet:
@@ -54,6 +58,7 @@ class Fleet:
         options: WorkerOptions,
         known: Callable[[], Coverage],
         note: Callable[[str, str], None],
+        blocks: BlockFinder | None = None,
     ) -> None:
         # One cache a target: the compiler's precompiled header takes seconds to build and is the same for all.
         caches = [directory.worker_tmp(f"cache-{number}") for number in range(len(targets))]
@@ -64,6 +69,8 @@ class Fleet:
         self.directory = directory
         self.known = known
         self.note = note
+        self._blocks = blocks
+        self._batches: list[dict[str, list[int]]] = []  # blocks armed so far: a fresh server gets them all
         self._news: list[Coverage] = []  # coverage found since ``_first``, in order
         self._first = 0  # number of the first piece of news that is still kept
         self._told: dict[int, _Told] = {}
@@ -75,6 +82,8 @@ class Fleet:
         Raises:
             TargetRefused: one of them cannot start.
         """
+        if self._blocks is not None:
+            self._blocks.take(self.known())  # of a campaign that is resumed
         starting: asyncio.Future[Any] = asyncio.gather(*(self._start(n) for n in range(len(self.workers))))
         stopping: asyncio.Future[Any] = asyncio.ensure_future(stop.wait())
         try:
@@ -117,6 +126,8 @@ class Fleet:
         """Coverage that one worker found: the others disarm it before their next program."""
         if fresh:
             self._news.append(fresh)
+            if self._blocks is not None:
+                self._blocks.take(fresh)
 
     async def tell(self, worker: Worker) -> None:
         """Disarm in this server what the others found since. Raises ``WorkerLost``."""
@@ -128,12 +139,26 @@ class Fleet:
             await worker.mark_known(fresh)
         told.position = self._first + len(self._news)
         self._forget()
+        await self._arm_blocks(worker, told)
 
     async def _tell_all(self, worker: Worker) -> None:
         position = self._first + len(self._news)  # before the await: what comes meanwhile is told again, harmlessly
         await worker.mark_known(self.known())
-        self._told[id(worker)] = _Told(worker.restarts, position)
+        self._told[id(worker)] = told = _Told(worker.restarts, position)
         self._forget()
+        await self._arm_blocks(worker, told)
+
+    async def _arm_blocks(self, worker: Worker, told: _Told) -> None:
+        """Find the blocks of what was reached, when there is enough of it, and arm what this server lacks."""
+        if self._blocks is None:
+            return
+        if self._blocks.due:
+            self._batches.append(await asyncio.to_thread(self._blocks.batch))
+        while told.batches < len(self._batches):
+            batch = self._batches[told.batches]
+            told.batches += 1
+            if batch:
+                await worker.arm(batch)
 
     def _forget(self) -> None:
         """Drop the news that every worker has heard, so that a long campaign holds none of it."""

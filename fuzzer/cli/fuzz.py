@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
+import importlib.util
 import json
 import os
 import secrets
@@ -44,6 +45,7 @@ def add(parsers: Any) -> None:
     parser.add_argument("--seed", type=int, metavar="N", help="random seed (default: drawn, and written down)")
     parser.add_argument("--no-clock", action="store_true", help="ignore time in decisions: same seed, same sequence")
     parser.add_argument("--seeds", metavar="PATH", help="programs (a file or a folder) to start from")
+    parser.add_argument("--blocks", action="store_true", help="cover basic blocks of reached C++ functions as well")
     parser.add_argument("--full", action="store_true", help="compile every kernel, with what users compile it with")
     parser.add_argument("--plant", choices=("relu", "log1p"), help="plant a bug in the target's children (self-test)")
     parser.add_argument(
@@ -111,8 +113,9 @@ def _directory(args: argparse.Namespace) -> tuple[CampaignDirectory, bool]:
         "device": args.device,
         "no_clock": args.no_clock,
     }
-    if args.full:
-        config["full"] = True
+    if args.blocks and importlib.util.find_spec("capstone") is None:
+        raise UserError("--blocks needs the package capstone; pip install 'eddyfuzz[blocks]'")
+    config |= {name: True for name in ("blocks", "full") if getattr(args, name)}
     if args.plant:
         config["plant"] = args.plant
     config |= chosen
@@ -147,6 +150,7 @@ def _options(directory: CampaignDirectory, args: argparse.Namespace) -> Campaign
             targets=common.targets(args) if args.target else tuple(stored),
             plant=str(config.get("plant", "")),
             no_clock=bool(config.get("no_clock", False)),
+            blocks=bool(config.get("blocks", False)),
             full=bool(config.get("full", False)),
             max_seconds=args.max_time or 0.0,
             max_execs=args.max_execs or 0,
