@@ -203,8 +203,23 @@ class _Handler(DefaultHandler):
     def bucketize(self, *_args: Any, **_kwargs: Any) -> Any:
         raise NotInterpreted("bucketize")
 
-    def load_seed(self, *_args: Any) -> Any:
-        raise NotInterpreted("load_seed")
+    # Inductor's own generator draws other numbers than eager does: nothing may depend on which.
+
+    def load_seed(self, name: str, offset: Any) -> torch.Tensor:
+        return self._flat(name)[int(self._value(offset))]
+
+    def rand(self, seed: Any, offset: Any) -> torch.Tensor:
+        return torch.rand(self.sizes, generator=_generator(seed))
+
+    def randn(self, seed: Any, offset: Any) -> torch.Tensor:
+        return torch.randn(self.sizes, generator=_generator(seed))
+
+    def randint64(self, seed: Any, offset: Any, low: Any, high: Any) -> torch.Tensor:
+        return torch.randint(int(low.max()), int(high.max()), self.sizes, generator=_generator(seed))
+
+
+def _generator(seed: torch.Tensor) -> torch.Generator:
+    return torch.Generator().manual_seed(int(seed) & (2**63 - 1))
 
 
 class _Kernel:

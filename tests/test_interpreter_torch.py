@@ -35,8 +35,10 @@ def fn(a, b, c, d):
 """
 
 RELU = "    return (torch.randn(5, 9),)\n\n\ndef fn(a):\n    return torch.relu(a - 0.1)\n"
-#: Draws from Inductor's own generator, of which the interpreter has none.
+#: Draws from Inductor's own generator.
 DRAWN = "    return (torch.randn(5, 9),)\n\n\ndef fn(a):\n    return (torch.rand_like(a) >= 0) * a\n"
+#: torch's function takes its arguments otherwise than Inductor's operation: compiled.
+REFUSED = "    return (torch.rand(6),)\n\n\ndef fn(a):\n    return torch.polygamma(2, a)\n"
 #: Open in 2.13: without dimensions ``any`` reduces nothing in eager, and all of it in Inductor's lowering.
 LOWERED = "    return (torch.ones(2, 3),)\n\n\ndef fn(a):\n    return a.any(dim=())\n"
 
@@ -52,6 +54,7 @@ def test_interpreted_kernels(tmp_path: Path) -> None:
         "backward": program(MANY, mode="backward"),
         "dynamic": program(MANY, mode="dynamic"),
         "drawn": program(DRAWN),
+        "refused": program(REFUSED),
         "planted": program(RELU, inductor_config=accuracy),
         "lowered": program(LOWERED),
     }
@@ -73,8 +76,10 @@ def test_interpreted_kernels(tmp_path: Path) -> None:
         told = seen[name].raw["interpreted"]
         assert told["kernels"] >= 1 and not told["refused"], (name, told)
         assert seen[name].raw["cxx"]["kernels"] == 0
-    assert judge(seen["drawn"], {}).kind is Kind.PASS
-    assert "load_seed" in seen["drawn"].raw["interpreted"]["refused"] and seen["drawn"].raw["cxx"]["kernels"] >= 1
+    assert judge(seen["drawn"], {}).kind is Kind.PASS and seen["drawn"].raw["cxx"]["kernels"] == 0
+    assert judge(seen["refused"], {}).kind is Kind.PASS
+    assert seen["refused"].raw["interpreted"]["refused"] == ["TypeError"]
+    assert seen["refused"].raw["cxx"]["kernels"] == 1
 
     # A fault of the C++ cannot show; one of a lowering does, and is judged again with compiled kernels.
     assert judge(seen["planted"], programs["planted"].meta).kind is Kind.PASS
