@@ -6,9 +6,10 @@ triaging again both start from what was done.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -45,7 +46,7 @@ _SLIPS = 20
 @dataclass(frozen=True)
 class SessionOptions:
     """``seconds``: no step begins after so many; 0: no limit. ``issues``: an index of imported issues, where it is not
-    the campaign's own ``issues.sqlite``."""
+    the campaign's own ``issues.sqlite``; ``workers``: fork servers of the first target."""
 
     targets: tuple[Target, ...] = (Target(),)
     plant: str = ""
@@ -53,6 +54,7 @@ class SessionOptions:
     confirmations: int = CONFIRMATIONS
     limits: dict[str, Any] = field(default_factory=dict)
     issues: Path | None = None
+    workers: int = 1
 
 
 @dataclass
@@ -98,6 +100,7 @@ class TriageSession:
         self.stopped = False
         self._deadline = time.monotonic() + options.seconds if options.seconds else float("inf")
         self._refused: set[str] = set()  # suspects and findings that led nowhere in this session
+        self._under_way: set[str] = set()  # majors that some worker is at
         self._replay()
         for warning in (*self.journal.warnings, *self.corpus_files.warnings, *self.findings.warnings):
             self.note("warning", warning)
@@ -122,18 +125,18 @@ class TriageSession:
         Raises:
             TargetRefused: the first target cannot start.
         """
-        worker = self._worker(0)
+        wanted = len(self.state.waiting()) + sum(bool(lacking(item)) for item in self.findings.load_all())
+        workers = [self._worker(0, slot) for slot in range(min(self.options.workers, wanted))]
+        loops = [asyncio.create_task(self._work(worker)) for worker in workers]
         try:
-            if self.state.waiting() or any(lacking(item) for item in self.findings.load_all()):
-                await worker.start(lambda line: self.note("worker", line))
-            while not self.enough():
-                worked = await self._triage_waiting(worker)
-                worked |= await self._deepen_findings(worker)
-                if not worked:
-                    break
+            await asyncio.gather(*loops)
         finally:
-            await worker.stop()
-            worker.discard()
+            for loop in loops:
+                loop.cancel()
+            await asyncio.gather(*loops, return_exceptions=True)
+            for worker in workers:
+                await worker.stop()
+                worker.discard()
         await self._replay_on_targets()
         self._conclude()
         self.done.left = len(self.state.waiting()) + sum(bool(lacking(item)) for item in self.findings.load_all())
@@ -141,23 +144,45 @@ class TriageSession:
         self.journal.close()
         return self.done
 
-    def _worker(self, number: int) -> Worker:
+    def _worker(self, number: int, slot: int = 0) -> Worker:
         """A fork server with the toolchain of users, without coverage."""
         options = WorkerOptions((), self.options.plant or None, self.options.limits)
-        return Worker(self.options.targets[number], self.directory.worker_tmp(f"triage-{number}"), options)
+        folder = self.directory.worker_tmp(f"triage-{number}" + (f"-{slot}" if slot else ""))
+        return Worker(self.options.targets[number], folder, options)
+
+    async def _work(self, worker: Worker) -> None:
+        """A finding and a suspect in turn, as long as there are any: when time runs out, there is something of both."""
+        await worker.start(lambda line: self.note("worker", line))
+        while not self.enough():
+            worked = await self._next_finding(worker)
+            if not self.enough():
+                worked |= await self._next_suspect(worker)
+            if not worked:
+                return
+
+    @contextlib.contextmanager
+    def _at(self, major: str) -> Iterator[None]:
+        self._under_way.add(major)
+        try:
+            yield
+        finally:
+            self._under_way.discard(major)
+
+    def _free(self, major: str) -> bool:
+        return major not in self._refused and major not in self._under_way
 
     # -- suspects that had to wait ------------------------------------------------------------------------------------
 
-    async def _triage_waiting(self, worker: Worker) -> bool:
-        worked = False
+    async def _next_suspect(self, worker: Worker) -> bool:
+        """Triage one that waits; False when none does."""
         for major, program_id in self.state.waiting():
-            if self.enough():
-                break
-            if major not in self._refused:
-                worked |= await self._triage_suspect(worker, major, program_id)
-        return worked
+            if self._free(major):
+                with self._at(major):
+                    await self._triage_suspect(worker, major, program_id)
+                return True
+        return False
 
-    async def _triage_suspect(self, worker: Worker, major: str, program_id: str) -> bool:
+    async def _triage_suspect(self, worker: Worker, major: str, program_id: str) -> None:
         record: dict[str, Any] = {"t": "bucket", "major": major, "count": 0, "at": self.elapsed}
         stored = self.corpus_files.read(program_id)
         try:
@@ -166,13 +191,13 @@ class TriageSession:
             program = None
         if program is None:
             self._append({**record, "state": "dismissed"})
-            return True
+            return
         self.note("triage", f"suspect {program_id}: {major[:100]}")
         try:
             triaged = await self._triaged(worker, program)
         except (WorkerLost, TargetRefused) as error:
             self._give_up(major, str(error))
-            return False
+            return
         self.done.suspects += 1
         record["state"] = triaged.state if triaged is not None else "dismissed"
         if triaged is not None:
@@ -180,7 +205,6 @@ class TriageSession:
             if triaged.finding is not None:
                 record |= {"finding": triaged.finding.signature.major, "new": self._keep(triaged.finding, triaged)}
         self._append(record)
-        return True
 
     async def _triaged(self, worker: Worker, program: Program) -> Triaged | None:
         observation, verdict = await execute(worker, program, coverage=False)
@@ -219,37 +243,36 @@ class TriageSession:
 
     # -- findings -----------------------------------------------------------------------------------------------------
 
-    async def _deepen_findings(self, worker: Worker) -> bool:
-        worked = False
+    async def _next_finding(self, worker: Worker) -> bool:
+        """Take the steps that the gravest finding still wants; False when none wants any."""
         wanting = [item for item in by_severity(self.findings.load_all()) if lacking(item)]
-        for number, finding in enumerate(wanting):
-            if self.enough():
-                break
-            major = finding.signature.major
-            if major in self._refused:
-                continue
-            self.note("triage", f"finding {number + 1} of {len(wanting)}: {self._name(finding)}")
+        free = [item for item in wanting if self._free(item.signature.major)]
+        if not free:
+            return False
+        major = free[0].signature.major
+        self.note("triage", f"finding {self._name(free[0])}, {len(wanting) - 1} more wait")
+        with self._at(major):
             try:
-                worked |= await self._deepen(worker, finding)
+                await self._deepen(worker, free[0])
             except (WorkerLost, TargetRefused) as error:
                 self._give_up(major, str(error))
-        return worked
+        return True
 
-    async def _deepen(self, worker: Worker, finding: Finding) -> bool:
+    async def _deepen(self, worker: Worker, finding: Finding) -> None:
         """Take every step that the finding wants; each is stored at once."""
         work = Work(worker, finding, self.state.family_of, self.enough, self.options.confirmations)
         if not await reproduce(work):
             if not self.stopped:
                 self.done.lost += 1
                 self._give_up(finding.signature.major, f"{self._name(finding)} does not show on this worker")
-            return False
+            return
         taken = 0
         while (steps := lacking(work.finding)) and not self.enough():  # one step may make another wanted
             step, before = steps[0], work.finding
             await self._take(work, step)
             if work.finding is not before:
                 taken += 1
-                self.findings.save(work.finding)
+                self._save(work)
             if step.lacks(work.finding):
                 break  # cut short: later steps want its result
         self._take_slips(work.slips)
@@ -257,7 +280,13 @@ class TriageSession:
         self.done.findings += bool(taken)
         if lacking(work.finding) and not self.enough():
             self._refused.add(finding.signature.major)
-        return taken > 0
+
+    def _save(self, work: Work) -> None:
+        """Store what a step noted; programs that another worker counted for the same finding stay counted."""
+        stored = self.findings.get(work.finding.signature.major)
+        if stored is not None and stored.duplicates > work.finding.duplicates:
+            work.finding = replace(work.finding, duplicates=stored.duplicates)
+        self.findings.save(work.finding)
 
     async def _take(self, work: Work, step: Step) -> None:
         started = time.monotonic()

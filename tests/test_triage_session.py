@@ -71,8 +71,9 @@ def contents(path):
     return {str(file.relative_to(folder)): file.read_bytes() for file in sorted(folder.rglob("*")) if file.is_file()}
 
 
-def test_suspects_become_findings_and_findings_get_what_they_lack(path):
-    done = triaged(path)
+@pytest.mark.parametrize("workers", [1, 3])
+def test_suspects_become_findings_and_findings_get_what_they_lack(path, workers):
+    done = triaged(path, session(path, workers=workers))
     assert (done.suspects, done.new, done.left, done.complete) == (2, 1, 0, True)
     findings = {item.kind.value: item for item in FindingStore(CampaignDirectory.open(path)).load_all()}
     assert set(findings) == {"wrong_value", "compile_error"}

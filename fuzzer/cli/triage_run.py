@@ -6,6 +6,7 @@ import argparse
 import asyncio
 import contextlib
 import json
+import os
 import signal
 import sys
 import time
@@ -29,6 +30,9 @@ def add_run(actions: Any) -> None:
     )
     parser.add_argument("dir", metavar="DIR")
     parser.add_argument("--budget", type=common.duration, default=0.0, metavar="TIME", help="begin nothing after TIME")
+    parser.add_argument(
+        "--workers", type=common.positive, metavar="N", help="fork servers (default: one a core, at most 8)"
+    )
     parser.add_argument("--target", action="append", metavar="PYTHON", help="instead of the campaign's own targets")
     parser.add_argument("--json", action="store_true", help="machine-readable output on standard output")
     parser.set_defaults(run=run)
@@ -45,7 +49,7 @@ def add_recheck(actions: Any) -> None:
 def run(args: argparse.Namespace) -> int:
     directory = CampaignDirectory.open(args.dir)
     with directory.lock():
-        session = _session(directory, args, args.target, args.budget)
+        session = _session(directory, args, args.target, args.budget, args.workers or min(8, os.cpu_count() or 1))
         done = asyncio.run(_interruptible(session, session.run()))
     if args.json:
         print(json.dumps({**done.to_map(), "interrupted": session.stopped, "directory": str(directory.path)}))
@@ -107,7 +111,7 @@ def _print_table(rows: list[dict[str, Any]], versions: list[str]) -> None:
 
 
 def _session(
-    directory: CampaignDirectory, args: argparse.Namespace, named: list[str] | None, seconds: float
+    directory: CampaignDirectory, args: argparse.Namespace, named: list[str] | None, seconds: float, workers: int = 1
 ) -> TriageSession:
     args.log_folder = directory.path  # where the trace of an internal error goes
     config = directory.config
@@ -118,7 +122,7 @@ def _session(
     targets = tuple(common.target(python, device) for python in pythons)
     if not all(target.fake for target in targets):
         common.require_compiler()
-    options = SessionOptions(targets, str(config.get("plant", "")), seconds)
+    options = SessionOptions(targets, str(config.get("plant", "")), seconds, workers=workers)
 
     def note(kind: str, text: str) -> None:
         print(printable(f"[{time.strftime('%H:%M:%S')}] {kind}: {text}"), file=sys.stderr, flush=True)
