@@ -54,7 +54,10 @@ _DEBATABLE_REFUSALS = (
     ),
     (
         "writes where elements overlap",
-        re.compile(r"more than one element of the written-to tensor refers to a single memory location"),
+        re.compile(
+            r"more than one element of the written-to tensor refers to a single memory location"
+            r"|tensor being mutated that has internal overlap"
+        ),
     ),
     ("a limit that the compiler names itself", re.compile(r"\bdoes not (?:yet )?(?:handle|support)\b")),
 )

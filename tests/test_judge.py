@@ -185,6 +185,17 @@ class TestExceptions:
         verdict = judge(seen({"build": None, "eager": None, "compile": fault(message)}))
         assert verdict.kind is Kind.COMPILE_ERROR and verdict.debatable
 
+    @pytest.mark.parametrize(
+        "message",
+        [
+            "more than one element of the written-to tensor refers to a single memory location",
+            "While executing unfold, functionalization encountered a tensor being mutated that has internal overlap.",
+        ],
+    )
+    def test_a_write_where_elements_overlap(self, message: str) -> None:
+        verdict = judge(seen({"build": None, "eager": None, "compile": fault(message)}))
+        assert verdict.kind is Kind.COMPILE_ERROR and verdict.debatable == "writes where elements overlap"
+
     def test_autograd_refusing_after_a_fork_is_ours(self) -> None:
         message = "Unable to handle autograd's threading in combination with fork-based multiprocessing."
         assert judge(seen({"build": None, "eager": fault(message), "compile": None})).kind is Kind.HARNESS_ERROR
