@@ -166,13 +166,18 @@ _PROGRAM = re.compile(r"/\S*/(program\.py)\b")
 
 def _compiler_output(text: str) -> str:
     """A message without the command line of a C++ compiler, and with the bare names of what ran and was generated."""
-    text = _INSTALLED.sub(r"\1", _PROGRAM.sub(r"\1", text))
+    text = _bare(text)
     return _GENERATED.sub(r"\1", _COMMAND.sub("", text)) if _COMMAND.search(text) else text
 
 
 #: What torch's log puts before every line (time, process, place, frame), and where packages lie on this machine.
 _STAMP = re.compile(r"^[VIWEC]\d{4} [\d:.]+ +\d+ \S+:\d+\] (?:\[[\w/]+\] ?)*", re.M)
-_INSTALLED = re.compile(r"/\S*/(?:site|dist)-packages/(\w)")
+_INSTALLED = re.compile(r"/\S*/(?:(?:site|dist)-packages|stage(?=/harness))/(\w)")
+
+
+def _bare(text: str) -> str:
+    """Without the folders of this machine."""
+    return _INSTALLED.sub(r"\1", _PROGRAM.sub(r"\1", text))
 
 
 def _leaf_name(leaf: Mapping[str, Any]) -> str:
@@ -339,7 +344,7 @@ def _releases(triage: Mapping[str, Any]) -> str:
 
 def _log(finding: Finding) -> str:
     """The end of what the process printed, folded: torch repeats there what its exception says."""
-    printed = _INSTALLED.sub(r"\1", _STAMP.sub("", str(finding.facts.get("log", ""))))
+    printed = _bare(_STAMP.sub("", str(finding.facts.get("log", ""))))
     lines = printed.splitlines()[-_LOG_LINES:]
     if not any(line.strip() for line in lines):
         return ""

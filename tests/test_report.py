@@ -120,8 +120,10 @@ def test_messages_name_the_program_without_its_folder():
 def test_the_log_is_folded_and_names_no_folder_of_this_machine():
     stamp = "E1130 08:12:36.895000 5315 torch/_subclasses/fake_tensor.py:3090] [0/0] "
     log = f'{stamp}Traceback\n{stamp}  File "/home/me/v/lib/python3.11/site-packages/torch/_ops.py", line 8, in f'
+    log += "\n/tmp/c/tmp/0/scratch/run/program.py:12: Warning\n/tmp/c/tmp/0/stage/harness/reference.py:67: Warning"
     text = report(finding(facts={"log": log}))
-    assert '```text\nTraceback\n  File "torch/_ops.py", line 8, in f\n```\n\n</details>' in text
+    assert '```text\nTraceback\n  File "torch/_ops.py", line 8, in f\nprogram.py:12: Warning\n' in text
+    assert "\nharness/reference.py:67: Warning\n```\n\n</details>" in text
     assert "## Log" not in report(finding(facts={"log": "\n  \n"}))
 
 

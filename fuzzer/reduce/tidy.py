@@ -7,12 +7,11 @@ import dataclasses
 import itertools
 
 from fuzzer.engines.block import Block, Returns
+from fuzzer.engines.statement import words
 from fuzzer.engines.view import ProgramView
 
 #: META keys that tell where a program comes from; nothing that runs or judges it reads them.
-_NOTES = frozenset(
-    {"features", "engine", "parents", "seed", "id", "issue", "title", "kind", "ops", "dtypes", "backend_stage"}
-)
+_NOTES = words("features knowledge engine parents seed id issue title kind ops dtypes backend_stage")
 
 
 def without_notes(view: ProgramView) -> ProgramView:
