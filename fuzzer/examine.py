@@ -60,7 +60,7 @@ async def execute(
     """
     observation = await worker.execute(program, options={"interpret": True} if interpret else None, coverage=coverage)
     verdict = judge(observation, program.meta)
-    if interpret and (verdict.is_suspect or verdict.kind is Kind.HARNESS_ERROR):
+    if interpret and (verdict.is_suspect or verdict.kind is Kind.HARNESS_ERROR) and _interpreted(observation):
         first = observation
         observation = await worker.execute(program, coverage=False)
         told = {**first.raw.get("interpreted", {}), "suspect": verdict.kind.value}
@@ -75,6 +75,12 @@ async def execute(
         how = "compiled refuses" if fault and again.end.how == "done" else how
         verdict = replace(verdict, reason=f"{verdict.reason}; {how}", details={**verdict.details, "compiled": how})
     return observation, verdict
+
+
+def _interpreted(observation: Observation) -> bool:
+    """May an interpreted kernel have had a part in this? Also where the child died before it could tell."""
+    told = observation.raw.get("interpreted")
+    return told is None or bool(told.get("kernels") or told.get("refused"))
 
 
 async def settle(

@@ -318,7 +318,7 @@ class ExecChild:
         try:
             from harness.interpreter import Interpreter
         except ImportError as error:
-            self.facts(interpreted={"kernels": 0, "cpu": 0.0, "refused": [f"unknown to this torch: {error}"[:60]]})
+            self.facts(interpreted={"kernels": 0, "cpu": 0.0, "refused": [], "unavailable": str(error)[:200]})
             yield
             return
         interpreter = Interpreter(self.unseen)

@@ -190,7 +190,7 @@ class ObservationMap(TypedDict, total=False):
     values: list[list[str]]  # per input leaf: words for its elements (see harness.observe.value_words)
     cxx: dict[str, Any]  # the C++ step: kernels, their cost and forms (see harness.toolchain.Cost)
     sources: list[str]  # of generated kernels, with the option of that name
-    interpreted: dict[str, Any]  # with the option interpret: kernels, cpu, refused (see harness.interpreter.Counts)
+    interpreted: dict[str, Any]  # with the option interpret: see harness.interpreter.Counts; or why not: unavailable
     random_leaves: list[LeafMap]  # on the default random path: leaves that differ in shape, dtype or device
     eager_zero: float  # with META["expect_zero"]: largest magnitude in eager's outputs
     rng: dict[str, bool]  # "equal": both sides left the generator in the same state

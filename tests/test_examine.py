@@ -1,7 +1,9 @@
 """One program judged by several runs, on the fake harness."""
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,8 +19,13 @@ def program(do: str) -> Program:
     return Program.parse(f"import torch\n\nMETA = {{'fake': {{'do': {do!r}}}}}\n\n\n{body}")
 
 
-def executed(folder: Path, do: str) -> tuple[Observation, Verdict, list[dict[str, bool]]]:
-    """What ``execute`` tells of an interpreted program, and the options of its executions."""
+def executed(
+    folder: Path, do: str, told: dict[str, Any] | None = None
+) -> tuple[Observation, Verdict, list[dict[str, bool]]]:
+    """What ``execute`` tells of an interpreted program, and the options of its executions.
+
+    ``told``: what the harness says of its interpreter.
+    """
     asked: list[dict[str, bool]] = []
 
     async def run() -> tuple[Observation, Verdict]:
@@ -27,7 +34,8 @@ def executed(folder: Path, do: str) -> tuple[Observation, Verdict, list[dict[str
 
         async def watched(program, variant="", options=None, **more):  # type: ignore[no-untyped-def]
             asked.append(options or {})
-            return await whole(program, variant, options, **more)
+            seen = await whole(program, variant, options, **more)
+            return replace(seen, raw={**seen.raw, "interpreted": told}) if told else seen
 
         worker.execute = watched  # type: ignore[method-assign]
         try:
@@ -44,6 +52,13 @@ def test_what_looks_wrong_interpreted_is_judged_by_compiled_kernels(tmp_path: Pa
     observation, verdict, asked = executed(tmp_path, kind.value)
     assert asked == [{"interpret": True}, {}]
     assert verdict.kind is kind and observation.raw["interpreted"] == {"suspect": kind.value}
+
+
+def test_a_fault_in_which_no_interpreted_kernel_had_a_part_is_judged_as_it_is(tmp_path: Path) -> None:
+    told = {"kernels": 0, "cpu": 0.0, "refused": []}
+    observation, verdict, asked = executed(tmp_path, "compile_error", told)
+    assert asked == [{"interpret": True}] and verdict.kind is Kind.COMPILE_ERROR
+    assert observation.raw["interpreted"] == told
 
 
 @pytest.mark.parametrize("do", ["pass", "invalid"])
