@@ -241,9 +241,11 @@ class Campaign:
     async def _audited(
         self, worker: Worker, program: Program, observation: Observation, verdict: Verdict
     ) -> tuple[Observation, Verdict, str]:
-        """Some programs run with the plain toolchain too: ``""`` (not this one), ``same`` or ``other``.
+        """Some programs run with the plain toolchain too: ``""`` (not this one), ``same``, ``other`` or ``missed``.
 
         A fault that only the plain toolchain shows counts; one that only the fast one shows is dismissed by the gates.
+        ``missed`` is no disagreement of compilers: interpreted kernels did not show what compiled ones do, which may
+        be rounding that the gates dismiss.
         """
         if self.options.full or self.stopping or int(program.id, 16) % _AUDIT_EVERY:
             return observation, verdict, ""
@@ -251,6 +253,8 @@ class Campaign:
         plain = judge(again, program.meta)
         if plain.kind is verdict.kind or Kind.HARNESS_ERROR in (plain.kind, verdict.kind):
             return observation, verdict, "same"
+        if observation.raw.get("interpreted", {}).get("kernels") and plain.is_suspect and not verdict.is_suspect:
+            return replace(again, coverage=observation.coverage), plain, "missed"
         difference = f"{verdict.kind.value} with the fast toolchain, {plain.kind.value} with the plain one"
         self.note("warning", f"toolchains disagree on {program.id}: {difference}; --full uses the plain one alone")
         self.corpus_files.add({"text": program.text, "meta": program.meta, "parents": []})
