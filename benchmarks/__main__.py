@@ -36,6 +36,7 @@ BY_THEMSELVES = {
     "classification": "kinds, families and nearest issues of findings against the exam's table",
     "tiers": "what skipping the C++ step would have lost in a campaign",
     "peers": "Eddy and NNSmith side by side",
+    "ir_interpreter": "interpreted kernels against compiled ones on a campaign's corpus",
     "llm_outage": "a campaign whose language model dies and comes back",
 }
 

@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import results
+from benchmarks.bare_loop import cpu_seconds
 from fuzzer.finding import State
 from fuzzer.store.corpus_files import CorpusFiles
 from fuzzer.store.directory import CampaignDirectory
@@ -33,11 +34,6 @@ EXAM = Path(__file__).parent.parent / "corpus" / "exam"
 #: Of a C++ step with clang: see ``cpu_clang`` in ``docs/benchmarks/cost.json``.
 HASTENED_CPU = 0.25
 _SECONDS = 90
-
-
-def cpu_seconds() -> float:
-    usages = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    return sum(usage.ru_utime + usage.ru_stime for usage in usages)
 
 
 def in_child(text: str, how: str, folder: str) -> dict[str, Any]:

@@ -65,6 +65,7 @@ async def execute(
         observation = await worker.execute(program, coverage=False)
         told = {**first.raw.get("interpreted", {}), "suspect": verdict.kind.value}
         verdict = judge(observation, program.meta)
+        told["cleared"] = not verdict.is_suspect
         raw = {**observation.raw, "interpreted": told}
         seconds, cpu = first.seconds + observation.seconds, first.cpu + observation.cpu
         observation = replace(observation, raw=raw, coverage=first.coverage, seconds=seconds, cpu=cpu)

@@ -155,7 +155,7 @@ class LoopState:
         counters.kernel_seconds += step.get("cpu", 0.0)
         interpreted = record.get("interpreted", {})
         counters.interpreted += bool(interpreted.get("kernels"))
-        counters.interpreted_withdrawn += "suspect" in interpreted and interpreted["suspect"] != outcome.kind
+        counters.interpreted_withdrawn += bool(interpreted.get("cleared"))
         counters.audits += bool(record.get("audit"))
         counters.audits_differing += record.get("audit") == "other"
         self.known.absorb(record.get("coverage", {}))

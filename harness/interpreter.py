@@ -228,8 +228,7 @@ class _Kernel:
     def __init__(self, nodes: Sequence[Any], arguments: Any, graph: Any) -> None:
         _definitions, self.names, _types = arguments.cpp_argdefs()
         self.nodes = list(nodes)
-        self.sizes = {str(outer): symbol for symbol, outer in arguments.sizevars.items()}
-        self.symbols = [str(symbol) for symbol in arguments.sizevars]
+        self.symbols = list(arguments.sizevars)
         # One name a piece of memory: what is written in place of a buffer is passed by its last name.
         self.other = {name: group.other_names[-1] for group in arguments.inplace_buffers.values()
                       if hasattr(group, "other_names") for name in group.other_names}  # fmt: skip
@@ -240,8 +239,7 @@ class _Kernel:
 
     def __call__(self, *values: Any) -> None:
         memory: dict[str, Any] = dict(zip(self.names, values))
-        symbols = {sympy.Symbol(name, integer=True): memory[name] for name in self.symbols if name in memory}
-        symbols |= {symbol: value for value, symbol in _passed(self.nodes, memory)}
+        symbols = {symbol: memory[str(symbol)] for symbol in self.symbols if str(symbol) in memory}
         for node in self.nodes:
             self._run(node, memory, dict(symbols))
 
@@ -267,16 +265,6 @@ class _Kernel:
         outer = len(body.sizes[0])
         with V.set_ops_handler(_Handler(memory, symbols, sizes, outer)):
             body(variables[:outer], variables[outer:])
-
-
-def _passed(nodes: Sequence[Any], memory: dict[str, Any]) -> Iterator[tuple[Any, sympy.Symbol]]:
-    """Size symbols of the bodies, by the name under which their values are passed."""
-    for node in nodes:
-        exprs = [*node._body.indexing_exprs.values(), *(size for group in node._body.sizes for size in group)]
-        for expr in exprs:
-            for symbol in getattr(expr, "free_symbols", ()):
-                if str(symbol) in memory:
-                    yield memory[str(symbol)], symbol
 
 
 def _key(text: str) -> str:
