@@ -1,4 +1,4 @@
-"""What the lines of ``fn`` call, and of the one at which an exception struck: does anything read what it makes?"""
+"""The line of a program at which an exception struck: what it calls, and whether anything reads what it makes."""
 
 from __future__ import annotations
 
@@ -46,12 +46,6 @@ def call_at(text: str, line: int) -> str:
     return ""
 
 
-def calls(text: str) -> list[str]:
-    """What ``fn`` calls, distinct, in the order of its lines; names as in ``call_at``."""
-    names = (_name(node.func) for line in _body(text) for node in ast.walk(line) if isinstance(node, ast.Call))
-    return list(dict.fromkeys(name for name in names if name))
-
-
 def _name(function: ast.expr) -> str:
     """``add`` for ``torch.ops.aten.add.Tensor``; overloads begin with a capital, or are ``default`` or ``out``."""
     parts: list[str] = []
@@ -78,4 +72,4 @@ def _covers(node: ast.stmt, line: int) -> bool:
     return node.lineno <= line <= (node.end_lineno or node.lineno)
 
 
-__all__ = ["call_at", "calls", "is_unread"]
+__all__ = ["call_at", "is_unread"]

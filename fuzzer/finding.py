@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import math
 import re
@@ -10,8 +11,10 @@ from dataclasses import dataclass, field, fields, replace
 from enum import Enum
 from typing import Any
 
-from fuzzer.faulty_line import call_at, calls
+from fuzzer.faulty_line import call_at
+from fuzzer.knowledge.retrieval import called
 from fuzzer.observation import Observation
+from fuzzer.program import Program, ProgramError
 from fuzzer.signature import Signature
 from fuzzer.verdict import Kind, Verdict
 
@@ -135,7 +138,7 @@ class Finding:
     def operators(self) -> list[str]:
         """Distinct operators that the eager run dispatched, in order, without overloads and bookkeeping.
 
-        Where eager dispatches none, or refuses the program: what the refused line calls, or else what ``fn`` does.
+        Where eager dispatches none, or refuses the program: what the refused line calls, or else what the program does.
         """
         names = (".".join(name.split(".")[:2]) for name in self.facts.get("operators", ()))
         found = [name for name in dict.fromkeys(names) if name not in _BOOKKEEPING]
@@ -143,7 +146,11 @@ class Finding:
         if found:
             return found
         refused = call_at(self.shown_text, line) if line else ""
-        return [refused] if refused else calls(self.shown_text)
+        if refused:
+            return [refused]
+        with contextlib.suppress(ProgramError):
+            return list(dict.fromkeys(called(Program.parse(self.shown_text))))
+        return []
 
     @property
     def slug(self) -> str:

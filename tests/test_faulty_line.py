@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fuzzer.faulty_line import call_at, calls, is_unread
+from fuzzer.faulty_line import call_at, is_unread
 
 HEAD = "import torch\n\nMETA = {}\n\n\ndef build_inputs():\n    return (torch.ones(3),)\n\n\ndef fn(a):\n"
 FIRST = HEAD.count("\n") + 1
@@ -32,12 +32,6 @@ def program(*lines: str) -> str:
 )
 def test_is_a_line_unread(lines: list[str], unread: bool) -> None:
     assert is_unread(program(*lines), FIRST) is unread
-
-
-def test_what_fn_calls_in_the_order_of_its_lines() -> None:
-    text = program("b = torch.nn.functional.dropout(a, 0.0)", "c = torch.sin(b).cos()", "return torch.sin(c)")
-    assert calls(text) == ["dropout", "cos", "sin"]
-    assert calls("def (") == []
 
 
 def test_lines_that_are_not_there_tell_nothing() -> None:

@@ -106,9 +106,23 @@ def test_generated_code_and_the_environment_are_shown_fenced():
     assert "Generated code" not in report(finding(triage={"kernel": "", "environment": ""}))
 
 
+CALLS = """import torch
+
+META = {}
+
+
+def build_inputs():
+    return torch.ones(3), torch.nn.Identity()
+
+
+def fn(a, c):
+    return torch.randn_like(c(a))
+"""
+
+
 def test_a_generator_left_in_another_state_is_no_wrong_result():
-    made = finding(facts={"generator": True, "operators": []}, text="def fn(a):\n    return torch.randn_like(a)\n")
-    assert plain_title(made) == "[inductor][cpu] randn_like: random generator left in another state"
+    made = finding(facts={"generator": True, "operators": []}, text=CALLS)
+    assert plain_title(made) == "[inductor][cpu] Identity, randn_like: random generator left in another state"
 
 
 def test_messages_name_the_program_without_its_folder():

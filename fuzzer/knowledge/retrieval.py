@@ -155,14 +155,15 @@ def program_vector(
 
 def called(program: Program) -> Iterator[str]:
     """Names of what the text calls outside its builders, of ``nn`` modules everywhere: as written behind ``torch.``,
-    or the bare name of a method."""
+    or the bare name of a method. Not what a function is given: modules among the inputs have names of one letter."""
     for node in ast.parse(program.text).body:
         building = isinstance(node, ast.FunctionDef) and node.name.startswith("build_inputs")
+        given = {argument.arg for argument in node.args.args} if isinstance(node, ast.FunctionDef) else set()
         for inner in ast.walk(node):
             if isinstance(inner, ast.Call):
                 name = ast.unparse(inner.func) if isinstance(inner.func, (ast.Attribute, ast.Name)) else ""
                 last = name.rpartition(".")[2]
-                if last and (not building or last[:1].isupper()):
+                if last and name not in given and (not building or last[:1].isupper()):
                     yield name.removeprefix("torch.") if name.startswith("torch.") else last
             elif isinstance(inner, (ast.BinOp, ast.AugAssign)) and not building and type(inner.op) in _SIGNS:
                 yield _SIGNS[type(inner.op)]
