@@ -26,6 +26,9 @@ from fuzzer.worker import Worker
 #: Executions of a reduction, when nothing else waits for the worker; a debatable difference is worth a third.
 BUDGET, DEBATABLE_BUDGET = 150, 50
 
+#: Seconds of a reduction. The median takes 15 s; what is not small by then hardly becomes so.
+_SECONDS = 300.0
+
 #: Of generated code, in a report.
 KERNEL_LINES = 60
 
@@ -78,7 +81,7 @@ async def _reduce(work: Work) -> None:
     assert work.shown is not None
     program, observation, verdict = work.shown
     budget = DEBATABLE_BUDGET if verdict.debatable else BUDGET
-    small = await reduced(work.worker, program, observation, verdict, budget, work.enough)
+    small = await reduced(work.worker, program, observation, verdict, budget, work.enough, _SECONDS)
     work.slips += small.slips
     before = work.finding.triage.get("reduction", {}).get("executions", 0)
     told = {**small.told(), "executions": small.executions + before}

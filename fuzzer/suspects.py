@@ -114,6 +114,7 @@ class Suspects:
                 self.campaign.known_issues,
                 origin,
                 self.campaign.options.confirmations,
+                clock=not self.campaign.options.no_clock,
             )
         finally:
             self.triaging.discard(major)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +27,10 @@ CONFIRMATIONS = 3
 
 #: Executions that reducing may take; a debatable difference is worth a third.
 _BUDGET, _DEBATABLE_BUDGET = 20, 7
+
+#: Seconds after which the reduction of one suspect tries nothing more: a program that runs for 15 s would hold a worker
+#: for as long as thirty others take together.
+_SECONDS = 120.0
 
 #: Programs of a reduction that are put through all gates, until one passes.
 _GATED = 4
@@ -82,15 +88,19 @@ async def triage(
     known: KnownIssues,
     origin: Origin,
     runs: int = CONFIRMATIONS,
+    clock: bool = True,
 ) -> Triaged:
-    """Gates, reduction, confirmation, known issues. ``folder`` is scratch for the fresh processes."""
+    """Gates, reduction, confirmation, known issues. ``folder`` is scratch for the fresh processes.
+
+    Without the ``clock`` nothing depends on how long anything takes.
+    """
     program, observation, verdict = await settle(worker, program, observation, verdict)
     if not verdict.is_suspect:
         return Triaged("dismissed", verdict)
     judged = await pass_gates(worker, program, observation, verdict)
     if not judged.is_suspect:
         return Triaged("dismissed", judged)
-    small = await reduced(worker, program, observation, judged)
+    small = await reduced(worker, program, observation, judged, seconds=_SECONDS if clock else math.inf)
     fresh = await confirm(worker.target, folder, worker.cache, small.program, small.verdict, runs, worker.options.plant)
     if not fresh.certain and small.program is not program:
         # The smaller program may be on the edge where the whole one is not.
@@ -125,16 +135,19 @@ async def reduced(
     verdict: Verdict,
     budget: int = 0,
     enough: Callable[[], bool] = lambda: False,
+    seconds: float = math.inf,
 ) -> Reduced:
     """The smallest program found with the same fault that still passes the gates, what it showed, and other faults.
 
-    ``budget`` is in executions; 0: what a running campaign can afford. ``enough`` ends it early.
+    ``budget`` is in executions; 0: what a running campaign can afford. ``enough`` ends it early; no try begins after
+    ``seconds``.
     """
     if verdict.kind in (Kind.HANG, Kind.SLOW_COMPILE):
         return Reduced(program, observation, verdict, 0, True)  # every try would cost a whole timeout
     budget = budget or (_DEBATABLE_BUDGET if verdict.debatable else _BUDGET)
     same = SameFault(worker, program, observation, verdict)
-    result = await reduce_program(program, same, budget, enough)
+    deadline = time.monotonic() + seconds
+    result = await reduce_program(program, same, budget, lambda: enough() or time.monotonic() > deadline)
     counts = (result.executions, result.complete, same.slips)
     best = Reduced(program, observation, verdict, *counts)
     # The cheap gates let through what the dear ones dismiss. Where they dismiss the smallest, the steps that led to it

@@ -1,7 +1,9 @@
 """The dear gates have the last word on a reduction."""
 
 import asyncio
+import itertools
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
@@ -30,7 +32,7 @@ def fn(a):
 """
 
 
-def reduced(tmp_path, monkeypatch, kept):
+def reduced(tmp_path, monkeypatch, kept, **options):
     """Reduce where the gates dismiss every program that ``kept`` does not hold for; with the texts that they saw."""
     asked = []
 
@@ -45,7 +47,8 @@ def reduced(tmp_path, monkeypatch, kept):
         program = Program.parse(TEXT)
         try:
             await worker.start()
-            return await triage.reduced(worker, program, *await execute(worker, program, coverage=False), budget=200)
+            shown = await execute(worker, program, coverage=False)
+            return await triage.reduced(worker, program, *shown, budget=200, **options)
         finally:
             await worker.stop()
 
@@ -67,3 +70,11 @@ def test_where_the_smallest_is_dismissed_an_earlier_step_is_taken(tmp_path, monk
 def test_the_program_itself_stays_where_every_step_is_dismissed(tmp_path, monkeypatch):
     made, asked = reduced(tmp_path, monkeypatch, lambda text: False)
     assert made.program.text == TEXT and len(asked) <= 4
+
+
+def test_when_time_is_up_the_smallest_so_far_is_kept(tmp_path, monkeypatch):
+    full, _ = reduced(tmp_path / "full", monkeypatch, lambda text: True)
+    monkeypatch.setattr(triage, "time", SimpleNamespace(monotonic=itertools.count(0.0).__next__))
+    made, _ = reduced(tmp_path / "cut", monkeypatch, lambda text: True, seconds=2.0)
+    assert not made.complete and full.complete and made.executions < full.executions
+    assert made.verdict.kind is Kind.WRONG_VALUE and len(full.program.text) < len(made.program.text) < len(TEXT)
