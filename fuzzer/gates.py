@@ -27,6 +27,7 @@ _VALUE_KINDS = frozenset({Kind.WRONG_VALUE, Kind.WRONG_GRADIENT, Kind.WRONG_MUTA
 #: Autograd passes these operators the results of their forward; other arguments are outside their contract.
 _PRIVATE_BACKWARD = re.compile(r"\b(?:torch\.ops\.)?aten\.\w+_backward\b")
 _TRY = re.compile(r"^\s+try:$", re.M)
+_DROPOUT = re.compile(r"dropout\w*\(", re.I)
 _UNINITIALISED = re.compile(r"\b(?:empty\w*|new_empty\w*|resize_\w*|resize_as_)\(")
 #: Words of the harness for an operator whose eager kernel does not compare the sizes of its arguments.
 _BEYOND = "reads beyond its arguments"
@@ -137,6 +138,16 @@ def _dropped(suspect: Suspect, _again: Observation) -> str:
     return "debatable: eager refuses a line whose result nothing reads, which a compiler may drop"
 
 
+def _is_identity(suspect: Suspect) -> bool:
+    """Eager alone returns an input, or one result twice, in a program that drops out."""
+    alone = suspect.verdict.kind is Kind.METADATA and suspect.verdict.reason.endswith("share storage in eager only")
+    return alone and bool(_DROPOUT.search(suspect.code))
+
+
+def _same_tensor(suspect: Suspect, _again: Observation) -> str:
+    return "debatable: a dropout that drops nothing returns its argument itself, which no one promises"
+
+
 def _reads_beyond(suspect: Suspect, _again: Observation) -> str:
     return f"debatable: eager {_BEYOND} where it ought to refuse"
 
@@ -196,7 +207,7 @@ def _ill_conditioned(suspect: Suspect, again: Observation) -> str:
         if any(map(_differs, moved)):
             return "dismissed: eager's own result changes when its inputs move by one ULP"
         return KEPT
-    if leaf.get("compiled_class_wrong") or leaf.get("nan_mismatch") or leaf.get("inf_mismatch"):
+    if _is_odd(leaf):
         if any(other.get("nan_mismatch") or other.get("inf_mismatch") for other in moved):
             return "dismissed: eager's own NaN and infinities move when its inputs move by one ULP"
         return KEPT
@@ -217,14 +228,35 @@ def _noise(suspect: Suspect, again: Observation) -> str:
     return KEPT
 
 
-def _is_small(suspect: Suspect) -> bool:
+def _recomputed(suspect: Suspect, again: Observation) -> str:
+    """NaN and infinities that come of a value whose two computations round differently, as fusion may have it.
+
+    No fault of any one operator: ``x - x.amax()`` is then a tiny negative number where eager has 0.
+    """
+    path = suspect.leaf.get("path")
+    found = [*again.raw.get("rounded_leaves", ()), *again.raw.get("recomputed_leaves", ())]
+    odd = any(_is_odd(other) for other in found if other["path"] == path)
+    return "debatable: follows from rounding, where a value is computed again for each use" if odd else KEPT
+
+
+def _is_odd(leaf: Mapping[str, Any]) -> bool:
+    """NaN or infinity on one side only."""
+    return bool(leaf.get("compiled_class_wrong") or leaf.get("nan_mismatch") or leaf.get("inf_mismatch"))
+
+
+def _is_rounded(suspect: Suspect) -> bool:
     """Short floats are left to the gate for casts: there rounding explains much, and which ones is known."""
-    leaf = suspect.leaf
-    odd = leaf.get("compiled_class_wrong") or leaf.get("nan_mismatch") or leaf.get("inf_mismatch")
-    if suspect.verdict.stage == "second":
+    if suspect.verdict.stage == "second" or suspect.meta.get("exact"):
         return False  # only the first call is rounded at random, and its results have the same paths
-    wide = _has_floats(suspect) and not _has_short_floats(suspect)
-    return wide and leaf.get("same") is True and not odd and not suspect.meta.get("exact")
+    return _has_floats(suspect) and not _has_short_floats(suspect)
+
+
+def _is_small(suspect: Suspect) -> bool:
+    return _is_rounded(suspect) and suspect.leaf.get("same") is True and not _is_odd(suspect.leaf)
+
+
+def _is_rounded_oddly(suspect: Suspect) -> bool:
+    return _is_rounded(suspect) and _is_odd(suspect.leaf)
 
 
 def _index_among_ties(suspect: Suspect, again: Observation) -> str:
@@ -314,6 +346,7 @@ def _catches(suspect: Suspect) -> bool:
 GATES: tuple[Gate, ...] = (
     Gate("caught exceptions", _catches, None, _caught_exception),
     Gate("unread line", _in_unread_line, None, _dropped),
+    Gate("identity", _is_identity, None, _same_tensor),
     Gate("reads beyond", _is_beyond, None, _reads_beyond),
     Gate("undefined behaviour", _is_value, None, _undefined),
     Gate("PyTorch's accuracy rule", _is_value, None, _within_tolerance),
@@ -322,6 +355,7 @@ GATES: tuple[Gate, ...] = (
     Gate("random numbers", _has_random, {"inductor_config": {"fallback_random": True}}, _random),
     Gate("ill-conditioned", _has_floats, {"perturb": True}, _ill_conditioned),
     Gate("rounding", _is_small, {"rounding": True}, _noise),
+    Gate("recomputation", _is_rounded_oddly, {"rounding": True}, _recomputed),
     Gate("cast elision", _has_short_floats, {"inductor_config": {"emulate_precision_casts": True}}, _cast_elision),
     Gate("persists", lambda suspect: True, {"plain": True}, _persists),
 )

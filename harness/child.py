@@ -80,6 +80,7 @@ class ExecChild:
                         self.moved[second] = self.perturbed(result, meta, gradients, second)
             if self.options.get("rounding") and eager is not None:
                 self.facts(rounded_leaves=self.rounded(eager, meta, gradients))
+                self.facts(recomputed_leaves=self.rounded(eager, meta, gradients, anew=True))
             if self.options.get("ties") and eager is not None:
                 self.facts(tied_leaves=self.other_ties(eager, meta, gradients))
             if self.options.get("only_eager") and eager is not None:
@@ -245,13 +246,18 @@ class ExecChild:
                 found += compare_results(eager, execution.call(self.program.fn, inputs, meta, gradients), None)
         return found
 
-    def rounded(self, eager: Result, meta: dict[str, Any], gradients: bool) -> list[dict[str, Any]]:
-        """How far eager itself moves when every operator that rounds does so at random (three times)."""
+    def rounded(
+        self, eager: Result, meta: dict[str, Any], gradients: bool, anew: bool = False
+    ) -> list[dict[str, Any]]:
+        """How far eager itself moves when every operator that rounds does so at random (three times).
+
+        With ``anew``: when every use of such a result rounds it for itself.
+        """
         self.beat("perturbed")
         found: list[dict[str, Any]] = []
         for seed in (1, 2, 3):
             with contextlib.suppress(Exception):  # a program that does not run under a mode tells nothing
-                with RandomRounding(seed):
+                with RandomRounding(seed, anew):
                     other = execution.call(self.program.fn, self.program.inputs(), meta, gradients)
                 found += compare_results(eager, other, None)
         torch._dynamo.reset()  # see ``observe``

@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_map
 
 from harness.reference import nudged
 
@@ -34,18 +35,46 @@ _EXACT = {
 
 
 class RandomRounding(TorchDispatchMode):
-    """Moves results by one ULP; ``seed`` decides the directions."""
+    """Moves results by one ULP; ``seed`` decides the directions.
 
-    def __init__(self, seed: int) -> None:
+    With ``anew`` a result is left as it is, and every use of it sees another rounding: where a compiler fuses an
+    operator into each of its readers, it computes the value again for each, and two roundings of one value need not be
+    equal. ``x - x.amax()`` is then no longer 0 anywhere.
+    """
+
+    def __init__(self, seed: int, anew: bool = False) -> None:
         super().__init__()
         self._seed = seed * 1_000_003
+        self._anew = anew
+        self._rounded: dict[int, torch.UntypedStorage] = {}  # kept alive: an address could be used twice
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        result = func(*args, **(kwargs or {}))
-        if isinstance(func, torch._ops.OpOverload) and _rounds(func):
-            self._seed += 1
-            nudged(result, self._seed)  # in place: a result of its own, or what was written in place
+        kwargs = kwargs or {}
+        if not isinstance(func, torch._ops.OpOverload):
+            return func(*args, **kwargs)
+        if self._anew and not func.is_view and not func._schema.is_mutable:
+            args, kwargs = tree_map(self._again, (args, kwargs))
+        result = func(*args, **kwargs)
+        if _rounds(func):
+            if self._anew:
+                tree_map(self._note, result)
+            else:
+                self._seed += 1
+                nudged(result, self._seed)  # in place: a result of its own, or what was written in place
         return result
+
+    def _note(self, item: Any) -> None:
+        if isinstance(item, torch.Tensor) and item.layout is torch.strided:
+            storage = item.untyped_storage()
+            self._rounded[storage._cdata] = storage
+
+    def _again(self, item: Any) -> Any:
+        if not isinstance(item, torch.Tensor) or item.layout is not torch.strided:
+            return item
+        if item.untyped_storage()._cdata not in self._rounded:
+            return item
+        self._seed += 1
+        return nudged(item.clone(), self._seed)
 
 
 def _rounds(func: torch._ops.OpOverload) -> bool:

@@ -186,6 +186,7 @@ class ObservationMap(TypedDict, total=False):
     ops: list[OpMap]
     perturbed_leaves: list[LeafMap]  # eager against eager on inputs moved by one ULP
     rounded_leaves: list[LeafMap]  # eager against eager with random rounding
+    recomputed_leaves: list[LeafMap]  # eager against eager with each use of a result rounded for itself
     tied_leaves: list[LeafMap]  # eager against eager with ties decided the other way
     values: list[list[str]]  # per input leaf: words for its elements (see harness.observe.value_words)
     cxx: dict[str, Any]  # the C++ step: kernels, their cost and forms (see harness.toolchain.Cost)

@@ -91,6 +91,23 @@ class TestRounding:
         assert not gate("rounding").applies(suspect(seen(leaves=[leaf(same=False)], ops=ops("exp"))))
 
 
+class TestRecomputation:
+    def test_an_infinity_that_two_roundings_of_one_value_explain_is_debatable(self) -> None:
+        odd = suspect(seen(leaves=[leaf(same=False, inf_mismatch=1)], ops=ops("exp2")))
+        asked = gate("recomputation")
+        assert asked.applies(odd)
+        for fact in "rounded_leaves", "recomputed_leaves":
+            judged, alive = apply_gate(odd, asked, seen(**{fact: [leaf(inf_mismatch=1)]}))
+            assert alive and judged.verdict.debatable.startswith("follows from rounding")
+        judged, alive = apply_gate(odd, asked, seen(rounded_leaves=[leaf("other", inf_mismatch=1)]))
+        assert alive and not judged.verdict.debatable
+
+    def test_short_floats_and_ordinary_numbers_are_not_asked(self) -> None:
+        short = seen(leaves=[leaf(same=False, nan_mismatch=1)], ops=ops("exp", dtype="bfloat16"))
+        assert not gate("recomputation").applies(suspect(short))
+        assert not gate("recomputation").applies(suspect(seen(leaves=[leaf(same=False)], ops=ops("exp"))))
+
+
 class TestUnexpectedFacts:
     def test_a_value_that_only_the_compiled_side_made_has_no_dtype(self) -> None:
         one = suspect(seen(leaves=[leaf(eager=None)], ops=ops("max")))
@@ -273,6 +290,18 @@ class TestSizesThatValuesDecide:
         assert not any(
             gate(name).applies(one) for name in ("cast elision", "ill-conditioned", "random numbers", "ties")
         )
+
+
+def test_a_dropout_that_returns_its_argument_is_debatable() -> None:
+    shared = seen(aliases={"eager": [["in[0]", "out"]], "compiled": []})
+    code = "def fn(a):\n    return torch.nn.functional.{}\n"
+    asked = gate("identity")
+    after, alive = apply_gate(suspect(shared, text=code.format("dropout(a, p=0.0)")), asked, seen())
+    assert alive and "dropout" in after.verdict.debatable
+    assert asked.is_asked(suspect(shared, text=code.format("AlphaDropout(0.5).eval()(a)")))
+    assert not asked.is_asked(suspect(shared, text=code.format("relu(a)")))
+    other = seen(aliases={"eager": [], "compiled": [["in[0]", "out"]]})
+    assert not asked.is_asked(suspect(other, text=code.format("dropout(a, p=0.0)")))
 
 
 def test_a_refusal_that_only_an_unread_line_carries_is_debatable() -> None:

@@ -34,3 +34,15 @@ def test_the_result_of_a_rounding_operator_moves_by_one_ulp() -> None:
         y = x * 3
     distance = (y - x * 3).abs() / torch.finfo(torch.float32).eps
     assert bool((distance > 0).all()) and float(distance.max()) <= 4
+
+
+def test_computed_anew_each_use_of_a_result_sees_another_rounding() -> None:
+    x = torch.linspace(1, 2, 50)
+    with RandomRounding(3, anew=True):
+        y = torch.exp2(x)
+        differs = y - y.amax()
+        of_input = x - x.amax()
+        y.view(5, 10).zero_()
+    assert bool((differs[-3:] != 0).any()) and float(differs.max()) < 1e-6
+    assert torch.equal(of_input, x - 2), "an input is not computed"
+    assert not y.any(), "what is written in place is the result itself"
