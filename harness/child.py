@@ -246,9 +246,7 @@ class ExecChild:
                 found += compare_results(eager, execution.call(self.program.fn, inputs, meta, gradients), None)
         return found
 
-    def rounded(
-        self, eager: Result, meta: dict[str, Any], gradients: bool, anew: bool = False
-    ) -> list[dict[str, Any]]:
+    def rounded(self, eager: Result, meta: dict[str, Any], gradients: bool, anew: bool = False) -> list[dict[str, Any]]:
         """How far eager itself moves when every operator that rounds does so at random (three times).
 
         With ``anew``: when every use of such a result rounds it for itself.
