@@ -21,6 +21,7 @@ from fuzzer.exits import UserError
 from fuzzer.features.space import FeatureSpace
 from fuzzer.finding import Finding, State
 from fuzzer.grouping import group
+from fuzzer.judge import judge
 from fuzzer.knowledge.issues import IssueIndex
 from fuzzer.knowledge.operators import Operators
 from fuzzer.known_issues import KnownIssues
@@ -101,6 +102,7 @@ class TriageSession:
         self._deadline = time.monotonic() + options.seconds if options.seconds else float("inf")
         self._refused: set[str] = set()  # suspects and findings that led nowhere in this session
         self._under_way: set[str] = set()  # majors that some worker is at
+        self._not_hastened: set[str] = set()  # majors that did not show with the hastened toolchain
         self._replay()
         for warning in (*self.journal.warnings, *self.corpus_files.warnings, *self.findings.warnings):
             self.note("warning", warning)
@@ -125,8 +127,27 @@ class TriageSession:
         Raises:
             TargetRefused: the first target cannot start.
         """
-        wanted = len(self.state.waiting()) + sum(bool(lacking(item)) for item in self.findings.load_all())
-        workers = [self._worker(0, slot) for slot in range(min(self.options.workers, wanted))]
+        await self._round(self._left(), fast=True)
+        if self._not_hastened and not self.enough():
+            few, self._not_hastened = len(self._not_hastened), set()
+            await self._round(few, fast=False)
+        await self._replay_on_targets()
+        self._conclude()
+        self.done.left = self._left()
+        self.done.complete = not self.done.left
+        self.journal.close()
+        return self.done
+
+    def _left(self) -> int:
+        """Suspects and findings that still want something."""
+        return len(self.state.waiting()) + sum(bool(lacking(item)) for item in self.findings.load_all())
+
+    async def _round(self, wanted: int, fast: bool) -> None:
+        """All that is to be done, with the hastened toolchain, or what does not show with it, with that of users.
+
+        What is kept of either was seen with that of users in fresh processes.
+        """
+        workers = [self._worker(0, slot, fast) for slot in range(min(self.options.workers, wanted))]
         loops = [asyncio.create_task(self._work(worker)) for worker in workers]
         try:
             await asyncio.gather(*loops)
@@ -137,16 +158,10 @@ class TriageSession:
             for worker in workers:
                 await worker.stop()
                 worker.discard()
-        await self._replay_on_targets()
-        self._conclude()
-        self.done.left = len(self.state.waiting()) + sum(bool(lacking(item)) for item in self.findings.load_all())
-        self.done.complete = not self.done.left
-        self.journal.close()
-        return self.done
 
-    def _worker(self, number: int, slot: int = 0) -> Worker:
-        """A fork server with the toolchain of users, without coverage."""
-        options = WorkerOptions((), self.options.plant or None, self.options.limits)
+    def _worker(self, number: int, slot: int = 0, fast: bool = False) -> Worker:
+        """A fork server without coverage."""
+        options = WorkerOptions((), self.options.plant or None, self.options.limits, fast=fast)
         folder = self.directory.worker_tmp(f"triage-{number}" + (f"-{slot}" if slot else ""))
         return Worker(self.options.targets[number], folder, options)
 
@@ -169,7 +184,7 @@ class TriageSession:
             self._under_way.discard(major)
 
     def _free(self, major: str) -> bool:
-        return major not in self._refused and major not in self._under_way
+        return not any(major in group for group in (self._refused, self._under_way, self._not_hastened))
 
     # -- suspects that had to wait ------------------------------------------------------------------------------------
 
@@ -195,6 +210,11 @@ class TriageSession:
         self.note("triage", f"suspect {program_id}: {major[:100]}")
         try:
             triaged = await self._triaged(worker, program)
+            if triaged is None and worker.options.fast:
+                again = await worker.execute(program, "plain", {"plain": True}, coverage=False)
+                if judge(again, program.meta).is_suspect:
+                    self._not_hastened.add(major)
+                    return
         except (WorkerLost, TargetRefused) as error:
             self._give_up(major, str(error))
             return
@@ -262,7 +282,9 @@ class TriageSession:
         """Take every step that the finding wants; each is stored at once."""
         work = Work(worker, finding, self.state.family_of, self.enough, self.options.confirmations)
         if not await reproduce(work):
-            if not self.stopped:
+            if worker.options.fast:
+                self._not_hastened.add(finding.signature.major)
+            elif not self.stopped:
                 self.done.lost += 1
                 self._give_up(finding.signature.major, f"{self._name(finding)} does not show on this worker")
             return

@@ -9,6 +9,7 @@ Makes the loop testable in milliseconds. A program's ``META["fake"]`` decides wh
      "chance": 0.5,            # of misbehaving at all, else it passes: a flaky program
      "variants": [""],         # misbehaves only in these variants of an execution, else it passes
      "warm_only": True,        # misbehaves only in servers that were warmed: never in fresh processes
+     "plain_only": True,       # misbehaves only with the users' toolchain: never in hastened servers
      "message": "…",           # of a compile error; "op": the operator that is reported as run
      "coverage": [1, 2, 3]}    # ids of the domain "native", file "fake", that it reaches
 
@@ -43,6 +44,7 @@ class FakeRuntime:
 
     def __init__(self) -> None:
         self._warm = True
+        self._fast = False
         self._progress = _Progress()
         self._known: set[int] = set()
         self._reached: list[int] = []
@@ -50,6 +52,7 @@ class FakeRuntime:
     def start(self, hello: dict[str, Any], progress: Callable[[str], None]) -> dict[str, Any]:
         progress("pretending to import torch")
         self._warm = hello.get("warm", True)
+        self._fast = hello.get("fast", False)
         available = {"available": True, "why": "", "total": 1000}
         return {
             "target": {"torch": "0.0.fake", "git": "", "python": "", "device": "cpu", "cpu": "", "executable": "fake"},
@@ -78,9 +81,10 @@ class FakeRuntime:
 
     def exec_child(self, request: dict[str, Any], report: Report, folder: str) -> None:
         what = behaviour(request["text"])
-        if (what["warm_only"] and not self._warm) or request.get("variant", "") not in (
-            what["variants"] or [request.get("variant", "")]
-        ):
+        variant = request.get("variant", "")
+        fast = self._fast and not request.get("options", {}).get("plain")
+        wrong_server = (what["warm_only"] and not self._warm) or (what["plain_only"] and fast)
+        if wrong_server or variant not in (what["variants"] or [variant]):
             what["do"] = "pass"
         FakeChild(what, request, report).run()
 
@@ -161,6 +165,7 @@ def behaviour(text: str) -> dict[str, Any]:
         "chance": 1.0,
         "variants": [],
         "warm_only": False,
+        "plain_only": False,
         "message": "assertion in fake lowering",
         "op": "aten.relu.default",
         "coverage": [number % 997, (number >> 8) % 97],

@@ -176,6 +176,15 @@ def test_a_finding_that_no_longer_shows_is_left_as_it_is(path):
     assert FindingStore(CampaignDirectory.open(path)).get(finding.signature.major).text == planted("pass", 5).text
 
 
+def test_what_shows_with_the_toolchain_of_users_alone_is_triaged_with_that(path):
+    directory = CampaignDirectory.open(path)
+    wait(directory, planted("wrong_gradient", 4, plain_only=True))
+    done = triaged(path)
+    assert (done.suspects, done.new, done.lost, done.complete) == (3, 2, 0, True)
+    finding = next(item for item in FindingStore(directory).load_all() if item.kind.value == "wrong_gradient")
+    assert "variants" in finding.triage and finding.confirmations == 3
+
+
 def test_the_command_needs_the_lock_and_no_word(path, capsys):
     directory = CampaignDirectory.open(path)
     with directory.lock():
