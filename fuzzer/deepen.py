@@ -64,7 +64,8 @@ class Step:
 async def reproduce(work: Work) -> bool:
     """Run the smallest program once more, gates included: does it still fail in the same way?
 
-    A worker that was warmed may not show what fresh processes did; the finding is then left as it is.
+    A worker that was warmed may not show what fresh processes did; the finding is then left as it is. Where the gates
+    know by now why the difference is debatable, the finding becomes so.
     """
     try:
         program = Program.parse(work.finding.shown_text, work.finding.sig8)
@@ -74,6 +75,8 @@ async def reproduce(work: Work) -> bool:
     if not seen.verdict.is_suspect or seen.verdict.kind is not work.finding.kind:
         return False
     work.shown = (seen.program, seen.observation, seen.verdict)
+    if seen.verdict.debatable and not work.finding.debatable:
+        work.finding = replace(work.finding, debatable=seen.verdict.debatable, gates=seen.verdict.gates)
     return True
 
 

@@ -1,4 +1,4 @@
-"""The line of a program at which an exception struck: what it calls, and whether anything reads what it makes."""
+"""The lines of a program, one of which may have raised: what it calls, and whether anything reads what it makes."""
 
 from __future__ import annotations
 
@@ -33,6 +33,11 @@ def _wanted(node: ast.stmt, needed: set[str]) -> set[str]:
             return set()
         return set(statement.reads)
     return {inner.id for inner in ast.walk(node) if isinstance(inner, ast.Name)}
+
+
+def unread_calls(text: str) -> set[str]:
+    """Last parts of the names of what is called by statements that nothing depends on (see ``is_unread``)."""
+    return {call_at(text, node.lineno) for node in _body(text) if is_unread(text, node.lineno)}
 
 
 def call_at(text: str, line: int) -> str:
@@ -72,4 +77,4 @@ def _covers(node: ast.stmt, line: int) -> bool:
     return node.lineno <= line <= (node.end_lineno or node.lineno)
 
 
-__all__ = ["call_at", "is_unread"]
+__all__ = ["call_at", "is_unread", "unread_calls"]

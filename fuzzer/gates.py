@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from fuzzer.faulty_line import is_unread
+from fuzzer.faulty_line import is_unread, unread_calls
 from fuzzer.judge import CAST_ELISION, MALFORMED, judge_all
 from fuzzer.observation import Observation
 from fuzzer.signature import short_operator
@@ -27,6 +27,9 @@ _VALUE_KINDS = frozenset({Kind.WRONG_VALUE, Kind.WRONG_GRADIENT, Kind.WRONG_MUTA
 #: Autograd passes these operators the results of their forward; other arguments are outside their contract.
 _PRIVATE_BACKWARD = re.compile(r"\b(?:torch\.ops\.)?aten\.\w+_backward\b")
 _TRY = re.compile(r"^\s+try:$", re.M)
+_DRAWS = re.compile(
+    r"dropout|rand|bernoulli|normal|uniform|multinomial|exponential|rrelu|poisson|gumbel|binomial", re.I
+)
 _DROPOUT = re.compile(r"dropout\w*\(", re.I)
 _UNINITIALISED = re.compile(r"\b(?:empty\w*|new_empty\w*|resize_\w*|resize_as_)\(")
 #: Words of the harness for an operator whose eager kernel does not compare the sizes of its arguments.
@@ -136,6 +139,15 @@ def _in_unread_line(suspect: Suspect) -> bool:
 
 def _dropped(suspect: Suspect, _again: Observation) -> str:
     return "debatable: eager refuses a line whose result nothing reads, which a compiler may drop"
+
+
+def _draws_unread(suspect: Suspect) -> bool:
+    generator = bool(suspect.verdict.details.get("generator"))
+    return generator and any(map(_DRAWS.search, unread_calls(suspect.code)))
+
+
+def _dropped_draw(suspect: Suspect, _again: Observation) -> str:
+    return "debatable: nothing reads some of the random numbers, and a compiler may draw none that nothing reads"
 
 
 def _is_identity(suspect: Suspect) -> bool:
@@ -346,6 +358,7 @@ def _catches(suspect: Suspect) -> bool:
 GATES: tuple[Gate, ...] = (
     Gate("caught exceptions", _catches, None, _caught_exception),
     Gate("unread line", _in_unread_line, None, _dropped),
+    Gate("unread draw", _draws_unread, None, _dropped_draw),
     Gate("identity", _is_identity, None, _same_tensor),
     Gate("reads beyond", _is_beyond, None, _reads_beyond),
     Gate("undefined behaviour", _is_value, None, _undefined),

@@ -95,7 +95,7 @@ def group(findings: Iterable[Finding], decisions: Decisions | None = None) -> li
             clusters.append([finding])
         else:
             home.append(finding)
-    clusters = list(_merged(clusters, decisions))
+    clusters = list(_merged(clusters, _with_consequences(ordered, decisions)))
     groups = [_group(cluster) for cluster in clusters]
     return sorted(groups, key=lambda item: (-len(item.members), item.representative))
 
@@ -110,6 +110,19 @@ def _home(finding: Finding, clusters: Sequence[list[Finding]], decisions: Decisi
         if cluster[0].signature.major not in decisions.split and (away := distance(finding, cluster[0])) <= _NEAR
     ]
     return clusters[min(near)[1]] if near else None
+
+
+def _with_consequences(findings: Sequence[Finding], decisions: Decisions) -> Decisions:
+    """A shape that a decomposition gets wrong is met again by whatever reads the result, as faults of other kinds."""
+    for wrong in findings:
+        part = _bisected(wrong)
+        if wrong.kind is not Kind.METADATA or "shape is" not in wrong.reason or not part.startswith("decomposition "):
+            continue
+        same = {item.signature.major for item in findings if _bisected(item) == part and not item.debatable}
+        same -= decisions.split
+        if wrong.signature.major in same and len(same) > 1:
+            decisions = Decisions(decisions.merge(same).merged, decisions.split)
+    return decisions
 
 
 def _merged(clusters: Sequence[list[Finding]], decisions: Decisions) -> Iterator[list[Finding]]:

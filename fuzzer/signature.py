@@ -10,6 +10,9 @@ from dataclasses import dataclass
 from fuzzer.observation import Fault, Observation
 from fuzzer.verdict import Kind, Verdict
 
+#: What torch adds to a message: where in the program, and how to learn more.
+_CONTEXT = ("\nfrom user code", "\nSet TORCHDYNAMO_VERBOSE", "\n  target: ", "\n\nWhile executing %", "\nCaused by: (")
+
 #: Frames that every failing compile passes through; the first frame below them tells where it failed.
 _PLUMBING = re.compile(
     r"^(torch/_dynamo/(output_graph|repro/|utils|convert_frame|eval_frame|symbolic_convert|callback)"
@@ -98,7 +101,7 @@ def compiler_error(text: str) -> str:
 
 def normalise(text: str) -> str:
     """A message without what varies between runs: addresses, numbers, sizes, temporary names, paths."""
-    for marker in ("\nfrom user code", "\nSet TORCHDYNAMO_VERBOSE", "\n  target: "):
+    for marker in _CONTEXT:
         text = text.split(marker)[0]
     for pattern, replacement in _NORMALISERS:
         text = pattern.sub(replacement, text)

@@ -10,10 +10,12 @@ import pytest
 
 from fuzzer import deepen, environment
 from fuzzer.deepen import KERNEL_LINES, STEPS, Work
+from fuzzer.examine import Examined
 from fuzzer.finding import Finding, State
+from fuzzer.observation import Observation
 from fuzzer.program import Program
 from fuzzer.signature import Signature
-from fuzzer.verdict import Kind
+from fuzzer.verdict import Kind, Verdict
 
 TEXT = "import torch\n\nMETA = {}\n\n\ndef build_inputs():\n    return (torch.ones(3),)\n\n\ndef fn(a):\n    return a\n"
 KERNEL, ENVIRONMENT = STEPS[-2:]
@@ -79,3 +81,19 @@ def test_what_collect_env_prints_is_taken_without_idle_lines(monkeypatch: Any) -
     assert len(ran) == 1
     monkeypatch.setattr(environment.subprocess, "run", lambda *a, **k: SimpleNamespace(stdout="x", returncode=1))
     assert environment.collect_env("b") == ""
+
+
+def test_a_finding_becomes_debatable_where_the_gates_know_why_by_now(monkeypatch: pytest.MonkeyPatch) -> None:
+    def gates_say(debatable: str) -> Work:
+        verdict = Verdict(Kind.WRONG_VALUE, "run", "differs", debatable=debatable, gates=(("a gate", debatable),))
+
+        async def examined(worker: Any, program: Program) -> Any:
+            return Examined(program, Observation.from_map({"end": {"how": "done"}}), verdict, verdict)
+
+        monkeypatch.setattr(deepen, "examine", examined)
+        made = work(finding())
+        assert asyncio.run(deepen.reproduce(made))
+        return made
+
+    assert gates_say("sign of zero").finding.debatable == "sign of zero"
+    assert gates_say("").finding == finding()

@@ -292,6 +292,20 @@ class TestSizesThatValuesDecide:
         )
 
 
+def test_a_draw_that_nothing_reads_may_be_left_out() -> None:
+    drawn = seen(rng={"equal": False})
+    head = "def fn(a):\n    b = torch.nn.functional.dropout2d(a)\n    return "
+    asked = gate("unread draw")
+    unread = suspect(drawn, {"random": True}, text=head + "a\n")
+    assert unread.verdict.kind is Kind.WRONG_VALUE
+    after, alive = apply_gate(unread, asked, seen())
+    assert alive and "nothing reads" in after.verdict.debatable
+    assert asked.is_asked(unread)
+    assert not asked.is_asked(suspect(drawn, {"random": True}, text=head + "b\n"))
+    other = suspect(seen(leaves=[leaf(same=False)]), text=head + "a\n")
+    assert not asked.is_asked(other)
+
+
 def test_a_dropout_that_returns_its_argument_is_debatable() -> None:
     shared = seen(aliases={"eager": [["in[0]", "out"]], "compiled": []})
     code = "def fn(a):\n    return torch.nn.functional.{}\n"

@@ -1,4 +1,5 @@
 import itertools
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -67,6 +68,22 @@ def test_one_place_that_raises_for_many_reasons_is_several_bugs():
     other = loud("b", FRAMES, dynamo.format("dropout", "complex dtypes have no automatic differentiation"))
     again = loud("c", FRAMES, dynamo.format("matmul", "a and b must have same reduction dim, but got [3, 4]"))
     assert members(group([one, other, again])) == [["a", "c"], ["b"]]
+
+
+def test_what_follows_from_a_wrong_shape_of_a_decomposition_is_the_same_bug():
+    named = {"bisect": {"subsystem": "decomposition", "what": "<OpOverload(op='aten.rrelu')>"}}
+    shape = replace(
+        silent("a", ["rrelu"], **named), kind=Kind.METADATA, reason="out: shape is [1] in eager, [0] compiled"
+    )
+    follows = [
+        replace(loud("b", FRAMES, "index 0 is out of bounds"), triage=named),
+        replace(silent("c", ["rrelu", "index_add"], **named), kind=Kind.MISSING_CHECK),
+    ]
+    other = silent("d", ["rrelu"], bisect={**named["bisect"], "what": "<OpOverload(op='aten.celu')>"})
+    assert members(group([shape, *follows, other])) == [["a", "b", "c"], ["d"]]
+    assert members(group([shape, *follows, other], Decisions().alone("b"))) == [["a", "c"], ["b"], ["d"]]
+    strided = replace(shape, reason="out: stride is [1] in eager, [0] compiled")
+    assert members(group([strided, *follows])) == [["a"], ["b"], ["c"]]
 
 
 def test_debatable_ones_keep_apart_from_bugs():

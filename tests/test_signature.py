@@ -28,6 +28,8 @@ def compile_error(message: str, *frames: str) -> Any:
         ("cannot open /tmp/a/b/x.cpp", "cannot open /home/me/x.cpp"),
         ("buf12 is not buf3", "buf4 is not buf77"),
         ("KeyError: s3", "KeyError: u12"),
+        ("bad index\n\nWhile executing %n : [num_users=1] = …", "bad index\n\nWhile executing %k : [num_users=2] = …"),
+        ("no size\n\n\nCaused by: (a.py:3 in f)\nFor more", "no size"),
     ],
 )
 def test_what_varies_between_runs_is_normalised(one: str, other: str) -> None:
