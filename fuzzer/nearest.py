@@ -16,9 +16,6 @@ from fuzzer.signature import root_message, short_operator
 from fuzzer.verdict import Kind
 from fuzzer.write_order import overwritten
 
-#: Name of the index in a campaign's directory: ``eddy knowledge import-issues DUMP --out DIR/issues.sqlite``.
-INDEX_NAME = "issues.sqlite"
-
 #: Issues shown, and those that the search is asked for before they are put in order.
 SHOWN, _ASKED = 3, 40
 

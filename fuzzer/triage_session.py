@@ -26,7 +26,7 @@ from fuzzer.knowledge.issues import IssueIndex
 from fuzzer.knowledge.operators import Operators
 from fuzzer.known_issues import KnownIssues
 from fuzzer.loop_state import LoopState
-from fuzzer.nearest import INDEX_NAME, nearest
+from fuzzer.nearest import nearest
 from fuzzer.program import Program, ProgramError
 from fuzzer.recheck import Replay, replay, with_replays
 from fuzzer.reduce import Slip
@@ -384,7 +384,7 @@ class TriageSession:
 
     def _similar(self, findings: Sequence[Finding]) -> dict[str, list[dict[str, Any]]]:
         """Imported issues that look like each finding, by major signature; none where none were imported."""
-        path = self.options.issues or self.directory.path / INDEX_NAME
+        path = self.options.issues or self.directory.issues
         if not path.exists():
             return {}
         try:

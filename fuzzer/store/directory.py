@@ -125,6 +125,11 @@ class CampaignDirectory:
         return self.path / "operators.msgpack.z"
 
     @property
+    def issues(self) -> Path:
+        """An index of imported issues, where there is one: ``eddy knowledge import-issues DUMP --out PATH``."""
+        return self.path / "issues.sqlite"
+
+    @property
     def llm(self) -> Path:
         return self.path / "llm"
 
