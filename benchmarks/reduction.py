@@ -180,7 +180,7 @@ async def measure_all(programs: Sequence[Program], copies: int, seed: int, budge
     results: list[Result] = []
     deadline = time.monotonic() + 60 * minutes
     with scratch_folder() as folder:
-        worker = Worker(Target(), folder / "worker", WorkerOptions(coverage=()))
+        worker = Worker(Target(), folder / "worker", WorkerOptions(coverage=(), fast=True))
         try:
             await worker.start()
             for case in programs:

@@ -13,7 +13,7 @@ from typing import Any
 
 from fuzzer.finding import Finding
 from fuzzer.observation import Fault
-from fuzzer.signature import root_message, short_operator
+from fuzzer.signature import root_message, short_operator, without_dtypes
 from fuzzer.verdict import Kind
 
 #: Format of ``groups.json``. 1: the first.
@@ -21,6 +21,12 @@ FORMAT = 1
 
 #: Kinds that raise: their frames tell where.
 _LOUD = frozenset({Kind.COMPILE_ERROR, Kind.EXTRA_CHECK, Kind.EAGER_INTERNAL_ASSERT})
+
+#: A wrong value that is returned and one that is left in an input: the same, seen at two places.
+_WRITTEN = {Kind.WRONG_VALUE, Kind.WRONG_MUTATION}
+
+#: Subsystems of torch's bisector whose parts are of one operator; a pass works on many, and may have several bugs.
+_OF_OPERATORS = ("decomposition ", "lowerings ")
 
 #: Innermost frames that are compared, and the distance (0 to 1) below which two lists are of one bug.
 _FRAMES = 8
@@ -153,15 +159,15 @@ def distance(one: Finding, other: Finding) -> float:
     """0: surely the same bug, 1: surely not. Symmetric."""
     if one.signature.major == other.signature.major:
         return 0.0
-    if one.kind is not other.kind or bool(one.debatable) != bool(other.debatable):
+    same_kind = one.kind is other.kind or {one.kind, other.kind} == _WRITTEN
+    if not same_kind or bool(one.debatable) != bool(other.debatable):
         return 1.0
     if one.debatable:
         return 0.0 if one.debatable == other.debatable else 1.0
     if one.kind in _LOUD:
         return _loud_distance(one, other)
     if one.kind is Kind.MISSING_CHECK:
-        # The message says which check; another operator's check of the same words is another bug.
-        return 0.0 if (one.signature.minor, culprit(one)) == (other.signature.minor, culprit(other)) else 1.0
+        return _unchecked_distance(one, other)
     return _silent_distance(one, other)
 
 
@@ -175,13 +181,25 @@ def _loud_distance(one: Finding, other: Finding) -> float:
     return max(frames, 0.5 * (1.0 - words))
 
 
+def _unchecked_distance(one: Finding, other: Finding) -> float:
+    """A decomposition or lowering that checks nothing is one bug, however many refusals it lets through. Elsewhere the
+    message says which check; another operator's check of the same words is another bug."""
+    parts = [_bisected(item) for item in (one, other)]
+    if parts[0] == parts[1] and parts[0].startswith(_OF_OPERATORS):
+        return 0.0
+    said = [(without_dtypes(item.signature.minor), culprit(item)) for item in (one, other)]
+    return 0.0 if said[0] == said[1] else 1.0
+
+
 def _silent_distance(one: Finding, other: Finding) -> float:
     backends = [str(item.triage.get("backend", "")) for item in (one, other)]
     if all(backends) and backends[0] != backends[1]:
         return 1.0
     parts = [_bisected(item) for item in (one, other)]
-    if parts[0] and parts[1]:
-        return 0.0 if parts[0] == parts[1] else 1.0
+    if all(parts) and parts[0] != parts[1]:
+        return 1.0
+    if all(parts) and parts[0].startswith(_OF_OPERATORS):
+        return 0.0
     operators = 1.0 - _overlap(culprit(one), culprit(other))
     needed = [frozenset(item.triage.get("essential_features", ())) for item in (one, other)]
     features = 1.0 - _overlap(*needed) if all(needed) else operators

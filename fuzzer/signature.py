@@ -17,7 +17,7 @@ _CONTEXT = ("\nfrom user code", "\nSet TORCHDYNAMO_VERBOSE", "\n  target: ", "\n
 _PLUMBING = re.compile(
     r"^(torch/_dynamo/(output_graph|repro/|utils|convert_frame|eval_frame|symbolic_convert|callback)"
     r"|torch/_inductor/(compile_fx|debug|utils)\.py|torch/_functorch/_aot_autograd/|torch/_utils_internal|contextlib"
-    r"|torch/_logging|torch/fx/interpreter\.py|torch/utils/_|<|program\.py|c[a-z0-9]{40,}\.py)"
+    r"|torch/_logging|torch/fx/interpreter\.py|torch/utils/_|<|harness/|program\.py|c[a-z0-9]{40,}\.py)"
 )
 
 _NORMALISERS: tuple[tuple[re.Pattern[str], str], ...] = (
@@ -30,6 +30,12 @@ _NORMALISERS: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"\[(?:(?:N|SYM)(?:, )?)*\]|\((?:(?:N|SYM)(?:, ?)?)+\)"), "SHAPE"),
     (re.compile(r"\s+"), " "),
     (re.compile(r"(expected size N==N, stride N==N at dim=N)(; expected size N==N, stride N==N at dim=N)+"), r"\1"),
+)
+
+
+#: Names of dtypes in words of eager kernels; one check refuses every dtype but its own.
+_DTYPES = re.compile(
+    r"\b(Byte|Char|Short|Int|Long|Half|Float|Double|BFloat16|Bool|UInt(16|32|64)|Complex(Half|Float|Double)|Float8_\w+)\b"
 )
 
 
@@ -66,7 +72,7 @@ def signature(verdict: Verdict, observation: Observation, culprit: str = "", cal
     if verdict.kind is Kind.MISSING_CHECK:
         fault = observation.fault("eager") or observation.fault("eager_backward")
         message = normalise(fault.message) if fault else ""
-        return Signature(f"{head}|{culprit}|{message[:120]}", message)
+        return Signature(f"{head}|{culprit}|{without_dtypes(message)[:120]}", message)
     where = culprit or ",".join(sorted({short_operator(op) for op in observation.operators}))
     where = where or ",".join(sorted(set(called)))
     return Signature(f"{head}|{where}", verdict.reason)
@@ -90,7 +96,7 @@ def _of_fault(head: str, fault: Fault, culprit: str) -> Signature:
     compiler = compiler_error(fault.message + "\n" + fault.cause_message)
     if compiler:
         return Signature(f"{head}|C++|{compiler}", compiler)
-    return Signature(f"{head}|{fault.cause_type}|{place}|{message[:100]}", message[:400])
+    return Signature(f"{head}|{fault.cause_type}|{place}|{without_dtypes(message)[:100]}", message[:400])
 
 
 def compiler_error(text: str) -> str:
@@ -106,6 +112,11 @@ def normalise(text: str) -> str:
     for pattern, replacement in _NORMALISERS:
         text = pattern.sub(replacement, text)
     return text.strip()[:600]
+
+
+def without_dtypes(message: str) -> str:
+    """A normalised message without the names of dtypes that eager kernels use."""
+    return _DTYPES.sub("DTYPE", message)
 
 
 def short_operator(name: str) -> str:

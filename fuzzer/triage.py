@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from fuzzer.bisect import first_failing_backend, torch_bisect
-from fuzzer.examine import Confirmation, confirm, pass_gates, settle
+from fuzzer.examine import Confirmation, confirm, pass_gates, same_fault, settle
 from fuzzer.finding import Finding, State, essential_facts
 from fuzzer.judge import judge
 from fuzzer.knowledge.retrieval import called
@@ -147,6 +147,7 @@ async def reduced(
     budget = budget or (_DEBATABLE_BUDGET if verdict.debatable else _BUDGET)
     same = SameFault(worker, program, observation, verdict)
     deadline = time.monotonic() + seconds
+    await same.try_interpreted(program)
     result = await reduce_program(program, same, budget, lambda: enough() or time.monotonic() > deadline)
     counts = (result.executions, result.complete, same.slips)
     best = Reduced(program, observation, verdict, *counts)
@@ -159,8 +160,13 @@ async def reduced(
         if not low <= probe < high:
             break
         seen, _cheaply = same.seen(steps[probe])
-        judged = await pass_gates(worker, steps[probe], seen, judge(seen, steps[probe].meta))
-        if judged.is_suspect and not (judged.debatable and not verdict.debatable):
+        if same.interpreted:
+            seen = await worker.execute(steps[probe], coverage=False)
+        judged = judge(seen, steps[probe].meta)
+        if judged.is_suspect:
+            judged = await pass_gates(worker, steps[probe], seen, judged)
+        kept = judged.is_suspect and (not same.interpreted or same_fault(verdict, judged))
+        if kept and not (judged.debatable and not verdict.debatable):
             best, low = Reduced(steps[probe], seen, judged, *counts), probe + 1
         else:
             high = probe

@@ -306,14 +306,26 @@ def _same(eager: torch.Tensor, compiled: torch.Tensor, reference: Any) -> bool |
 
 
 def aliases(leaves: list[tuple[str, Any]]) -> list[list[str]]:
-    """Groups of at least two paths whose tensors share storage, sorted."""
-    groups: dict[int, list[str]] = {}
+    """Groups of at least two paths whose tensors share memory, sorted.
+
+    Parts of one buffer that lie apart (of a tensor that was split, say) share none: no write to one shows in the other.
+    """
+    spans: list[tuple[int, int, str]] = []
     for path, value in leaves:
         if isinstance(value, torch.Tensor) and value.layout is torch.strided and not value.is_quantized:
             try:
-                pointer = value.untyped_storage().data_ptr()
+                start = value.data_ptr()
             except (RuntimeError, NotImplementedError):
                 continue  # a subclass without storage
-            if pointer and value.numel():
-                groups.setdefault(pointer, []).append(path)
-    return sorted(sorted(group) for group in groups.values() if len(group) > 1)
+            if start and value.numel():
+                last = sum((size - 1) * stride for size, stride in zip(value.shape, value.stride()))
+                spans.append((start, start + (last + 1) * value.element_size(), path))
+    groups: list[list[str]] = []
+    reached = 0
+    for start, end, path in sorted(spans):
+        if start < reached:
+            groups[-1].append(path)
+        else:
+            groups.append([path])
+        reached = max(reached, end)
+    return sorted(sorted(group) for group in groups if len(group) > 1)

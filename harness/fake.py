@@ -10,6 +10,7 @@ Makes the loop testable in milliseconds. A program's ``META["fake"]`` decides wh
      "variants": [""],         # misbehaves only in these variants of an execution, else it passes
      "warm_only": True,        # misbehaves only in servers that were warmed: never in fresh processes
      "plain_only": True,       # misbehaves only with the users' toolchain: never in hastened servers
+     "compiled_only": True,    # misbehaves only where kernels are compiled, not interpreted
      "message": "…",           # of a compile error; "op": the operator that is reported as run
      "coverage": [1, 2, 3]}    # ids of the domain "native", file "fake", that it reaches
 
@@ -166,6 +167,7 @@ def behaviour(text: str) -> dict[str, Any]:
         "variants": [],
         "warm_only": False,
         "plain_only": False,
+        "compiled_only": False,
         "message": "assertion in fake lowering",
         "op": "aten.relu.default",
         "coverage": [number % 997, (number >> 8) % 97],
@@ -186,7 +188,10 @@ class FakeChild:
         self.what = what
         self.options = request.get("options", {})
         self.report = report
-        self.do = what["do"] if random.SystemRandom().random() < what["chance"] else "pass"
+        shows = random.SystemRandom().random() < what["chance"]
+        if what["compiled_only"] and self.options.get("interpret"):
+            shows = False
+        self.do = what["do"] if shows else "pass"
 
     def run(self) -> None:
         self.stage("build")
@@ -201,6 +206,8 @@ class FakeChild:
         fails = self.do in ("compile_error", "invalid")
         self.stage("compile", _fault("InductorError", self.what["message"]) if fails else None)
         self.stage("run")
+        if self.options.get("interpret"):
+            self.report({"type": "facts", "facts": {"interpreted": {"kernels": 1, "cpu": 0.0, "refused": []}}})
         self.report({"type": "facts", "facts": {"leaves": self.leaves()}})
 
     def stage(self, name: str, fault: dict[str, Any] | None = None) -> None:

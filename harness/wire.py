@@ -182,7 +182,7 @@ class ObservationMap(TypedDict, total=False):
     leaves: list[LeafMap]
     self_leaves: list[LeafMap]  # eager against eager again; only those that differ
     second_leaves: list[LeafMap]
-    aliases: dict[str, list[list[str]]]  # "eager"/"compiled" -> groups of paths that share storage
+    aliases: dict[str, list[list[str]]]  # "eager"/"compiled" -> groups of paths that share memory
     ops: list[OpMap]
     perturbed_leaves: list[LeafMap]  # eager against eager on inputs moved by one ULP
     rounded_leaves: list[LeafMap]  # eager against eager with random rounding

@@ -51,6 +51,37 @@ def test_what_torchs_bisector_named_decides():
     assert distance(silent("a", ["x"], bisect=one), silent("b", ["x"], bisect={**one, "what": "amax"})) == 1.0
 
 
+def test_a_pass_of_the_compiler_may_have_several_bugs():
+    named = {"bisect": {"subsystem": "post_grad_passes", "what": "reinplace_inplaceable_ops"}}
+    one, other = silent("a", ["index_add", "elu"], **named), silent("b", ["index_add"], **named)
+    assert distance(one, other) < distance(one, silent("c", ["copy_", "clone"], **named))
+    assert members(group([one, silent("c", ["copy_"], **named)])) == [["a"], ["c"]]
+
+
+def test_a_wrong_value_that_is_returned_and_one_that_is_written_are_of_one_bug():
+    returned = silent("a", ["addcmul"], backend="dynamo")
+    written = replace(silent("b", ["addcmul"], backend="dynamo"), kind=Kind.WRONG_MUTATION)
+    gradient = replace(silent("c", ["addcmul"], backend="dynamo"), kind=Kind.WRONG_GRADIENT)
+    assert members(group([returned, written, gradient])) == [["a", "b"], ["c"]]
+
+
+def test_a_decomposition_without_checks_is_one_bug():
+    named = {"bisect": {"subsystem": "decomposition", "what": "<OpOverload(op='aten.native_batch_norm')>"}}
+
+    def unchecked(major, message, operators=("native_batch_norm",), **triage):
+        made = replace(silent(major, operators, **triage), kind=Kind.MISSING_CHECK)
+        return replace(made, signature=Signature(major, message))
+
+    found = [
+        unchecked("a", "expected one element", **named),
+        unchecked("b", "expected DTYPE", **named),
+        unchecked("c", "cannot cast Float to Int", ["addcmul"]),
+        unchecked("d", "cannot cast Float to Long", ["addcmul"]),
+        unchecked("e", "cannot cast Float to Long", ["addcdiv"]),
+    ]
+    assert members(group(found)) == [["a", "b"], ["c", "d"], ["e"]]
+
+
 def test_refusals_group_by_their_innermost_frames():
     found = [
         loud("a", FRAMES),

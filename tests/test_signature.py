@@ -64,6 +64,18 @@ def test_failures_on_fake_tensors_are_told_apart_by_what_was_raised() -> None:
     assert reshape.major != copy.major
 
 
+def test_one_check_refuses_many_dtypes() -> None:
+    def refused(message: str) -> str:
+        return of(seen({"build": None, "eager": fault(message), "compile": None, "run": None})).major
+
+    assert refused("\"gelu\" not implemented for 'Short'") == refused("\"gelu\" not implemented for 'Long'")
+    assert (
+        refused("expected Float, not Bool") == refused("expected Double, not ComplexFloat") != refused("expected ints")
+    )
+    one, other = (compile_error(f"no promotion of Bool and UInt{bits}", "torch/a.py:lower") for bits in (16, 64))
+    assert of(one).major == of(other).major
+
+
 def test_a_cpp_error_is_known_by_its_first_message() -> None:
     text = "CppCompileError\n/x/y.cpp:12:3: error: cannot convert ‘int’ to ‘Half’\n/x/y.cpp:40: error: other"
     assert compiler_error(text) == "cannot convert ‘int’ to ‘Half’"

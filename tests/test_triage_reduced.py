@@ -32,8 +32,11 @@ def fn(a):
 """
 
 
-def reduced(tmp_path, monkeypatch, kept, **options):
-    """Reduce where the gates dismiss every program that ``kept`` does not hold for; with the texts that they saw."""
+def reduced(tmp_path, monkeypatch, kept, text=TEXT, around=lambda worker: None, **options):
+    """Reduce where the gates dismiss every program that ``kept`` does not hold for; with the texts that they saw.
+
+    ``around`` may change the worker before anything runs.
+    """
     asked = []
 
     async def gates(worker, program, observation, verdict):
@@ -44,7 +47,8 @@ def reduced(tmp_path, monkeypatch, kept, **options):
 
     async def run():
         worker = Worker(Target(fake=True), tmp_path / "worker", WorkerOptions(coverage=()))
-        program = Program.parse(TEXT)
+        program = Program.parse(text)
+        around(worker)
         try:
             await worker.start()
             shown = await execute(worker, program, coverage=False)
@@ -78,3 +82,46 @@ def test_when_time_is_up_the_smallest_so_far_is_kept(tmp_path, monkeypatch):
     made, _ = reduced(tmp_path / "cut", monkeypatch, lambda text: True, seconds=2.0)
     assert not made.complete and full.complete and made.executions < full.executions
     assert made.verdict.kind is Kind.WRONG_VALUE and len(full.program.text) < len(made.program.text) < len(TEXT)
+
+
+class Counted:
+    """A worker's executions, by whether kernels were interpreted; compiled, ``passes`` says which programs pass."""
+
+    def __init__(self, passes=lambda text: False):
+        self.interpreted = self.compiled = 0
+        self.passes = passes
+
+    def __call__(self, worker):
+        execute = worker.execute
+
+        async def counted(program, variant="", options=None, **more):
+            if (options or {}).get("interpret"):
+                self.interpreted += 1
+            else:
+                self.compiled += 1
+                if self.passes(program.text):
+                    program = replace(program, text=program.text.replace("wrong_value", "pass"))
+            return await execute(program, variant, options, **more)
+
+        worker.execute = counted
+
+
+def test_a_fault_that_shows_with_interpreted_kernels_is_reduced_with_them(tmp_path, monkeypatch):
+    counted = Counted()
+    made, asked = reduced(tmp_path, monkeypatch, lambda text: True, around=counted)
+    assert made.complete and "cos" not in made.program.text and asked == [made.program.text]
+    assert counted.compiled == 2, "the program itself, and what is kept"
+    assert counted.interpreted == made.executions + 1
+
+
+def test_one_that_needs_compiled_kernels_is_reduced_with_those(tmp_path, monkeypatch):
+    counted = Counted()
+    text = TEXT.replace('"do": "wrong_value"', '"do": "wrong_value", "compiled_only": True')
+    made, _asked = reduced(tmp_path, monkeypatch, lambda text: True, text=text, around=counted)
+    assert "cos" not in made.program.text and counted.interpreted == 1 and counted.compiled > 2
+
+
+def test_what_interpreted_kernels_alone_show_is_not_believed(tmp_path, monkeypatch):
+    counted = Counted(passes=lambda text: "cos" not in text)
+    made, asked = reduced(tmp_path, monkeypatch, lambda text: True, around=counted)
+    assert "cos" in made.program.text and all("cos" in text for text in asked)

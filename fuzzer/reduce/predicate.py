@@ -33,6 +33,8 @@ class SameFault:
 
     Attributes:
         executions: how many programs ran.
+        interpreted: kernels are interpreted, since the fault shows so as well (see ``try_interpreted``). What then was
+            seen of a program is no evidence: run it again before it is believed.
         failed: those that showed the fault, in the order in which they ran: the smallest last.
         slips: other faults, the first program of each signature.
     """
@@ -42,6 +44,7 @@ class SameFault:
         self.verdict = verdict
         self.signature = signature(verdict, observation)
         self.executions = 0
+        self.interpreted = False
         self.failed: list[Program] = []
         self._seen: dict[str, tuple[Observation, Verdict]] = {program.id: (observation, verdict)}
         self._slips: dict[str, Slip] = {}
@@ -49,10 +52,20 @@ class SameFault:
     async def __call__(self, program: Program) -> bool:
         return bool(await self.ask(program))
 
+    async def try_interpreted(self, program: Program) -> None:
+        """From now on interpret kernels, where ``program``, which failed, fails so too and has any: half the time."""
+        options = {"perturb": True, "interpret": True}
+        seen = await self.worker.execute(program, "reduce", options, coverage=False)
+        self.executions += 1
+        judged = await pass_cheap_gates(program, seen, judge(seen, program.meta))
+        kernels = seen.raw.get("interpreted", {}).get("kernels")
+        self.interpreted = bool(kernels) and judged.is_suspect and self._is_same(judged, seen)
+
     async def ask(self, program: Program) -> bool | None:
         """Does the program show the fault? None where it cannot tell: eager refuses it, or it cannot be judged."""
         self.executions += 1
-        seen = await self.worker.execute(program, "reduce", {"perturb": True}, coverage=False)
+        options = {"perturb": True, **({"interpret": True} if self.interpreted else {})}
+        seen = await self.worker.execute(program, "reduce", options, coverage=False)
         judged = judge(seen, program.meta)
         if not judged.is_suspect:
             return None if judged.kind in (Kind.INVALID, Kind.HARNESS_ERROR) else False
@@ -76,6 +89,8 @@ class SameFault:
 
     def _keep(self, program: Program, seen: Observation, judged: Verdict) -> None:
         key = signature(judged, seen)
+        if judged.kind is Kind.MISSING_CHECK:
+            return  # sizes and dtypes that no longer fit are what reducing makes, and each operator refuses a dozen ways
         if not judged.debatable and len(self._slips) < _SLIPS and key.major != self.signature.major:
             self._slips.setdefault(key.major, Slip(program, judged, key))
 

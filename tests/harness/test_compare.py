@@ -104,6 +104,13 @@ def test_paths_lead_through_containers_and_modules() -> None:
 def test_results_that_share_storage_are_grouped() -> None:
     base = torch.ones(4)
     assert aliases([("in[0]", base), ("out[0]", base[1:]), ("out[1]", base.clone())]) == [["in[0]", "out[0]"]]
+    assert aliases([("a", base[:2]), ("b", base[1:3]), ("c", base[2:])]) == [["a", "b", "c"]]
+
+
+def test_parts_of_one_buffer_that_lie_apart_share_nothing() -> None:
+    one, other = torch.ones(2, 4).unbind()
+    assert aliases([("out[0]", one), ("out[1]", other)]) == []
+    assert aliases([("out[0]", one), ("out[1]", other[:0]), ("out[2]", one)]) == [["out[0]", "out[2]"]]
 
 
 def test_python_numbers_are_compared_as_what_they_came_from() -> None:

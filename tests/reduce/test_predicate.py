@@ -51,6 +51,7 @@ def test_same_fault(tmp_path, first, other, answer):
 
 def test_other_faults_are_kept_once_a_signature(tmp_path):
     others = [program("metadata"), program("metadata", coverage=[1]), program("compile_error"), program("invalid")]
+    others.append(program("missing_check"))  # what reducing breaks is refused, by one side or the other
     _answers, same = asked(tmp_path, program("wrong_value"), *others)
     assert [slip.verdict.kind.value for slip in same.slips] == ["metadata", "compile_error"]
     assert same.slips[0].program is others[0] and "compile_error" in same.slips[1].signature.major
