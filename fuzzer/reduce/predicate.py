@@ -90,7 +90,7 @@ class SameFault:
     def _keep(self, program: Program, seen: Observation, judged: Verdict) -> None:
         key = signature(judged, seen)
         if judged.kind is Kind.MISSING_CHECK:
-            return  # sizes and dtypes that no longer fit are what reducing makes, and each operator refuses a dozen ways
+            return  # what reducing makes no longer fits, and every operator refuses in a dozen ways
         if not judged.debatable and len(self._slips) < _SLIPS and key.major != self.signature.major:
             self._slips.setdefault(key.major, Slip(program, judged, key))
 
