@@ -13,7 +13,7 @@ from typing import Any
 
 from fuzzer.finding import Finding
 from fuzzer.observation import Fault
-from fuzzer.signature import root_message, short_operator, without_dtypes
+from fuzzer.signature import culprits, root_message, without_dtypes
 from fuzzer.verdict import Kind
 
 #: Format of ``groups.json``. 1: the first.
@@ -34,9 +34,6 @@ _NEAR = 0.25
 
 #: Weight of a frame against the next inner one: the place of the failure says more than the way to it.
 _DECAY = 0.7
-
-#: Operators that surround others, and name no culprit.
-_INCIDENTAL = frozenset({"detach", "alias", "clone", "lift_fresh", "view", "_to_copy", "t", "transpose", "expand"})
 
 
 @dataclass(frozen=True)
@@ -216,8 +213,7 @@ def _bisected(finding: Finding) -> str:
 
 def culprit(finding: Finding) -> frozenset[str]:
     """Operators of the (reduced) program that may be at fault."""
-    names = {short_operator(name) for name in finding.operators}
-    return frozenset(names - _INCIDENTAL or names)
+    return culprits(finding.operators)
 
 
 def _fault(finding: Finding) -> Mapping[str, Any]:

@@ -119,6 +119,16 @@ def without_dtypes(message: str) -> str:
     return _DTYPES.sub("DTYPE", message)
 
 
+#: Operators that surround others, and name no culprit.
+_INCIDENTAL = frozenset({"detach", "alias", "clone", "lift_fresh", "view", "_to_copy", "t", "transpose", "expand"})
+
+
+def culprits(operators: Iterable[str]) -> frozenset[str]:
+    """Short names of operators that may be at fault: those that surround others only where there are no others."""
+    names = frozenset(map(short_operator, operators))
+    return names - _INCIDENTAL or names
+
+
 def short_operator(name: str) -> str:
     """``aten.add.Tensor`` → ``add``."""
     parts = name.split(".")

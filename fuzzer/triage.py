@@ -18,7 +18,7 @@ from fuzzer.known_issues import KnownIssues
 from fuzzer.observation import Observation
 from fuzzer.program import Program
 from fuzzer.reduce import SameFault, Slip, reduce_program
-from fuzzer.signature import Signature, short_operator, signature
+from fuzzer.signature import Signature, culprits, signature
 from fuzzer.verdict import Kind, Verdict
 from fuzzer.worker import Worker
 
@@ -34,9 +34,6 @@ _SECONDS = 120.0
 
 #: Programs of a reduction that are put through all gates, until one passes.
 _GATED = 4
-
-#: Operators that torch adds around others; they name no culprit.
-_INCIDENTAL = frozenset({"detach", "alias", "clone", "lift_fresh", "view", "_to_copy", "t", "transpose", "expand"})
 
 
 @dataclass(frozen=True)
@@ -212,8 +209,7 @@ def final_signature(verdict: Verdict, seen: Observation, bisected: Mapping[str, 
     """
     leaf: dict[str, Any] = verdict.details.get("leaf", {})
     dtype = (leaf.get("eager") or {}).get("dtype", "")
-    names = {short_operator(name) for name in seen.operators}
-    culprit = ",".join(sorted(names - _INCIDENTAL) or sorted(names))
+    culprit = ",".join(sorted(culprits(seen.operators)))
     if bisected.get("what"):
         culprit = f"{bisected['subsystem']} {bisected['what']}"
     return signature(verdict, seen, f"{culprit} {dtype}".strip(), called(program))

@@ -8,7 +8,7 @@ from fuzzer.examine import pass_cheap_gates, same_fault
 from fuzzer.judge import judge
 from fuzzer.observation import Observation
 from fuzzer.program import Program
-from fuzzer.signature import Signature, signature
+from fuzzer.signature import Signature, culprits, signature
 from fuzzer.verdict import Kind, Verdict
 from fuzzer.worker import Worker
 
@@ -36,7 +36,8 @@ class SameFault:
         interpreted: kernels are interpreted, since the fault shows so as well (see ``try_interpreted``). What then was
             seen of a program is no evidence: run it again before it is believed.
         failed: those that showed the fault, in the order in which they ran: the smallest last.
-        slips: other faults, the first program of each signature.
+        slips: other faults, the first program of each signature. What the operators of the smallest program that
+            failed can do without others is left out: hardly another bug, rather this one as another shape shows it.
     """
 
     def __init__(self, worker: Worker, program: Program, observation: Observation, verdict: Verdict) -> None:
@@ -47,7 +48,8 @@ class SameFault:
         self.interpreted = False
         self.failed: list[Program] = []
         self._seen: dict[str, tuple[Observation, Verdict]] = {program.id: (observation, verdict)}
-        self._slips: dict[str, Slip] = {}
+        self._slips: dict[str, tuple[Slip, frozenset[str]]] = {}
+        self._program = program
 
     async def __call__(self, program: Program) -> bool:
         return bool(await self.ask(program))
@@ -92,7 +94,7 @@ class SameFault:
         if judged.kind is Kind.MISSING_CHECK:
             return  # what reducing makes no longer fits, and every operator refuses in a dozen ways
         if not judged.debatable and len(self._slips) < _SLIPS and key.major != self.signature.major:
-            self._slips.setdefault(key.major, Slip(program, judged, key))
+            self._slips.setdefault(key.major, (Slip(program, judged, key), culprits(seen.operators)))
 
     def seen(self, program: Program) -> tuple[Observation, Verdict]:
         """What a program that failed showed. Raises ``KeyError`` for one that did not."""
@@ -100,4 +102,6 @@ class SameFault:
 
     @property
     def slips(self) -> tuple[Slip, ...]:
-        return tuple(self._slips.values())
+        smallest = self.failed[-1] if self.failed else self._program
+        own = culprits(self._seen[smallest.id][0].operators)
+        return tuple(slip for slip, operators in self._slips.values() if not operators or operators - own)

@@ -50,10 +50,17 @@ def test_same_fault(tmp_path, first, other, answer):
 
 
 def test_other_faults_are_kept_once_a_signature(tmp_path):
-    others = [program("metadata"), program("metadata", coverage=[1]), program("compile_error"), program("invalid")]
-    others.append(program("missing_check"))  # what reducing breaks is refused, by one side or the other
+    more = {"op": "aten.sum.default"}
+    others = [program("metadata", **more), program("metadata", coverage=[1], **more), program("compile_error", **more)]
+    others += [program("invalid"), program("missing_check", **more)]  # what reducing breaks is refused by either side
     _answers, same = asked(tmp_path, program("wrong_value"), *others)
     assert [slip.verdict.kind.value for slip in same.slips] == ["metadata", "compile_error"]
     assert same.slips[0].program is others[0] and "compile_error" in same.slips[1].signature.major
     with pytest.raises(KeyError):
         same.seen(others[0])
+
+
+def test_what_the_faulty_operators_do_alone_is_no_other_fault(tmp_path):
+    other = program("metadata", op="aten.sum.default")
+    _answers, same = asked(tmp_path, program("wrong_value"), program("metadata"), other)
+    assert [slip.program for slip in same.slips] == [other]
