@@ -74,7 +74,6 @@ class CampaignOptions:
     blocks: bool = False  # basic blocks of reached functions are covered as well
     full: bool = False  # every kernel compiled, as users compile it
     limits: dict[str, Any] = field(default_factory=dict)
-    confirmations: int = 3
     without: tuple[str, ...] = ()  # sources of knowledge that are switched off
     raised: dict[str, float] = field(default_factory=dict)  # arm → factor on its prior
 

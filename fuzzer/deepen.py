@@ -12,13 +12,13 @@ from typing import Any
 
 from fuzzer.environment import collect_env
 from fuzzer.essential import StillFails, essential_features
-from fuzzer.examine import confirm, examine
+from fuzzer.examine import CONFIRMATIONS, confirm, examine
 from fuzzer.features.detect import detect
 from fuzzer.finding import Finding, State, essential_facts
 from fuzzer.observation import Observation
 from fuzzer.program import Program, ProgramError
 from fuzzer.reduce import SameFault, Slip
-from fuzzer.triage import CONFIRMATIONS, located, reduced
+from fuzzer.triage import confirmed_further, located, reduced
 from fuzzer.variants import run_variants
 from fuzzer.verdict import Kind, Verdict
 from fuzzer.worker import Worker
@@ -43,7 +43,6 @@ class Work:
     finding: Finding
     family_of: Callable[[str], str]
     enough: Enough
-    runs: int = CONFIRMATIONS
     slips: list[Slip] = field(default_factory=list)
     shown: tuple[Program, Observation, Verdict] | None = None  # the smallest program as it fails now
 
@@ -101,7 +100,7 @@ async def _reduce(work: Work) -> None:
         work.worker.cache,
         small.program,
         small.verdict,
-        work.runs,
+        CONFIRMATIONS,
         work.worker.options.plant,
     )
     if not fresh.certain:  # on the edge: the larger one stays
@@ -119,6 +118,10 @@ async def _reduce(work: Work) -> None:
         facts=essential_facts(small.observation, small.verdict),
     )
     work.note(reduction=told)
+
+
+async def _confirm(work: Work) -> None:
+    work.finding = await confirmed_further(work.worker, work.finding)
 
 
 async def _locate(work: Work) -> None:
@@ -176,6 +179,7 @@ def _slow(finding: Finding) -> bool:
 
 STEPS: tuple[Step, ...] = (
     Step("reduce", lambda f: not _slow(f) and not f.triage.get("reduction", {}).get("complete"), _reduce),
+    Step("confirm", lambda f: f.attempts < CONFIRMATIONS, _confirm),
     Step("locate", lambda f: not _slow(f) and "backend" not in f.triage, _locate),
     Step("features", lambda f: not _slow(f) and "essential_features" not in f.triage, _find_essential),
     Step("variants", lambda f: not _slow(f) and not f.debatable and "variants" not in f.triage, _ablate),

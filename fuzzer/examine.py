@@ -17,6 +17,9 @@ from fuzzer.signature import Signature, signature
 from fuzzer.verdict import Kind, Verdict
 from fuzzer.worker import Target, TargetRefused, Worker, WorkerOptions
 
+#: Fresh processes that must all show a fault before it counts as sure.
+CONFIRMATIONS = 3
+
 #: Confirmation gets twice the limits of the campaign, so that a machine under load makes no hang.
 _CONFIRM_LIMITS = {"stage_seconds": 120.0, "eager_seconds": 30.0, "total_seconds": 240.0}
 _CANDIDATES = 6
@@ -194,10 +197,15 @@ async def examine(worker: Worker, program: Program) -> Examined:
 async def confirm(
     target: Target, folder: Path, cache: Path, program: Program, verdict: Verdict, runs: int, plant: str | None = None
 ) -> Confirmation:
-    """Run in ``runs`` fresh interpreters, without coverage, with twice the limits; count how often the fault shows."""
+    """Run in ``runs`` fresh interpreters, without coverage, with twice the limits; count how often the fault shows.
+
+    Where one does not show it, at least ``CONFIRMATIONS`` are asked: never, or now and then?
+    """
     seen: list[Observation] = []
     shown = 0
-    for number in range(runs):
+    for number in range(max(runs, CONFIRMATIONS)):
+        if number >= runs and shown == len(seen):
+            break
         options = WorkerOptions(coverage=(), plant=plant, limits=_CONFIRM_LIMITS, warm=False)
         fresh = Worker(target, folder / f"fresh-{number}", options, cache=cache)
         try:

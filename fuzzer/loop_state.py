@@ -129,6 +129,8 @@ class LoopState:
             self.corpus.add(Seed.from_map(record["seed"]))
         elif kind == "bucket":
             self._apply_bucket(record)
+        elif kind == "sure":
+            self._apply_sure(record)
         elif kind == "unwritten":
             outcome = Outcome.from_map(record["outcome"])
             self.counters.unwritten += 1
@@ -191,6 +193,17 @@ class LoopState:
         self.counters.suspects += record.get("count", 1)
         self.counters.triage_seconds += record.get("triage", 0.0)
         self.counters.run_time = max(self.counters.run_time, record.get("at", 0.0))
+
+    def _apply_sure(self, record: Mapping[str, Any]) -> None:
+        """More fresh processes were asked for a finding that counted as ``was``; it may turn out to be flaky."""
+        self.counters.triage_seconds += record.get("triage", 0.0)
+        if state := record.get("state"):
+            findings = self.counters.findings
+            findings[record["was"]] = max(0, findings.get(record["was"], 0) - 1)
+            findings[state] = findings.get(state, 0) + 1
+            for bucket in self.buckets.values():
+                if bucket.finding == record["finding"]:
+                    bucket.state = state
 
     def waiting(self) -> list[tuple[str, str]]:
         """(major signature, program id) of suspects that had to wait for triage, the oldest first."""

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import contextlib
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from fuzzer.engines.template import CannotWrite, Written
-from fuzzer.examine import execute
+from fuzzer.examine import CONFIRMATIONS, execute
 from fuzzer.exits import UserError
-from fuzzer.finding import Finding
+from fuzzer.finding import Finding, State
 from fuzzer.knowledge.retrieval import called
 from fuzzer.observation import Observation
 from fuzzer.policy.plan import Plan
 from fuzzer.program import Program, ProgramError
 from fuzzer.signature import signature
-from fuzzer.triage import Origin, Triaged, triage
+from fuzzer.triage import Origin, Triaged, confirmed_further, triage
 from fuzzer.verdict import Verdict
 from fuzzer.worker import TargetRefused, Worker, WorkerLost
 
@@ -30,10 +31,14 @@ _TRIAGE_PROGRAMS = 10.0  # without the clock a triage counts as so many programs
 
 
 class Suspects:
-    """Turns suspects into findings. Of a bucket one suspect is triaged, the others are counted."""
+    """Turns suspects into findings. Of a bucket one suspect is triaged, the others are counted.
+
+    One fresh process must show a fault before it is kept, the others are asked when no suspect waits.
+    """
 
     def __init__(self, campaign: Campaign) -> None:
         self.campaign = campaign
+        self._unsure = [item.signature.major for item in campaign.findings.load_all() if _unsure(item)]
         self.triaging: set[str] = set()  # major signatures that some worker is busy with
 
     async def consider(
@@ -61,10 +66,12 @@ class Suspects:
         return await self._triage(worker, written.program, observation, verdict, major, origin)
 
     async def triage_waiting(self, worker: Worker) -> bool:
-        """Triage one suspect that had to wait, when there is time for it; says whether it did."""
-        waiting = [item for item in self.campaign.state.waiting() if item[0] not in self.triaging]
-        if not waiting or not self._may_triage():
+        """Triage one suspect that had to wait, or make sure of a finding, when there is time; says whether it did."""
+        if not self._may_triage():
             return False
+        waiting = [item for item in self.campaign.state.waiting() if item[0] not in self.triaging]
+        if not waiting:
+            return await self._confirm_further(worker)
         major, program_id = waiting[0]
         self.triaging.add(major)
         try:
@@ -81,6 +88,34 @@ class Suspects:
             self.campaign.note("warning", f"harness error: {error}")
         finally:
             self.triaging.discard(major)
+        return True
+
+    async def _confirm_further(self, worker: Worker) -> bool:
+        """Ask the fresh processes that the oldest finding still lacks; says whether there was one."""
+        finding = None
+        while self._unsure and finding is None:
+            finding = self.campaign.findings.get(self._unsure.pop(0))
+        if finding is None:
+            return False
+        started = time.monotonic()
+        try:
+            after = await confirmed_further(worker, finding)
+        except (ProgramError, WorkerLost, TargetRefused) as error:
+            self.campaign.note("warning", f"{finding.sig8} cannot be confirmed: {error}")
+            return True
+        if self.campaign.stopping:
+            return True  # see ``_triage``
+        major = finding.signature.major
+        stored = self.campaign.findings.get(major)
+        self.campaign.findings.save(replace(after, duplicates=stored.duplicates if stored else after.duplicates))
+        told = {"state": "flaky"} if after.state is State.FLAKY else {}
+        spent = _TRIAGE_PROGRAMS if self.campaign.options.no_clock else time.monotonic() - started
+        was = "debatable" if finding.debatable else finding.state.value
+        self.campaign.append(
+            {"t": "sure", "finding": major, "was": was, **told, "triage": spent, "at": self.campaign.elapsed}
+        )
+        if told:
+            self.campaign.note("finding", f"flaky after all: {finding.sig8}, {after.confirmations} of {after.attempts}")
         return True
 
     def _may_triage(self) -> bool:
@@ -113,7 +148,7 @@ class Suspects:
                 folder,
                 self.campaign.known_issues,
                 origin,
-                self.campaign.options.confirmations,
+                runs=CONFIRMATIONS if self.campaign.options.exit_on_finding else 1,
                 clock=not self.campaign.options.no_clock,
             )
         finally:
@@ -144,6 +179,8 @@ class Suspects:
             self.campaign.findings.add_duplicate(finding.signature.major, finding.text)
             return False
         folder = self.campaign.findings.save(finding, triaged.logs)
+        if _unsure(finding):
+            self._unsure.append(finding.signature.major)
         what = triaged.state if triaged.state != "confirmed" else "FOUND"
         self.campaign.note("finding", f"{what}: {finding.kind.value} — {finding.reason[:120]} → {folder.name}")
         if self.campaign.options.exit_on_finding and triaged.state == "confirmed":
@@ -156,3 +193,7 @@ class Suspects:
     def _dismiss(self, major: str) -> None:
         at = self.campaign.elapsed
         self.campaign.append({"t": "bucket", "major": major, "state": "dismissed", "count": 0, "at": at})
+
+
+def _unsure(finding: Finding) -> bool:
+    return finding.attempts < CONFIRMATIONS and finding.state is not State.FLAKY

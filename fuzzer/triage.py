@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from fuzzer.bisect import first_failing_backend, torch_bisect
-from fuzzer.examine import Confirmation, confirm, pass_gates, same_fault, settle
-from fuzzer.finding import Finding, State, essential_facts
+from fuzzer.examine import CONFIRMATIONS, Confirmation, confirm, pass_gates, same_fault, settle
+from fuzzer.finding import TRANSITIONS, Finding, State, essential_facts
 from fuzzer.judge import judge
 from fuzzer.knowledge.retrieval import called
 from fuzzer.known_issues import KnownIssues
@@ -21,9 +21,6 @@ from fuzzer.reduce import SameFault, Slip, reduce_program
 from fuzzer.signature import Signature, culprits, signature
 from fuzzer.verdict import Kind, Verdict
 from fuzzer.worker import Worker
-
-#: Fresh processes that must all show a fault.
-CONFIRMATIONS = 3
 
 #: Executions that reducing may take; a debatable difference is worth a third.
 _BUDGET, _DEBATABLE_BUDGET = 20, 7
@@ -114,6 +111,22 @@ async def triage(
         return Triaged("known", small.verdict, finding.moved(State.KNOWN, known_issue=issue), logs, small.slips)
     state = "debatable" if small.verdict.debatable else "confirmed"
     return Triaged(state, small.verdict, finding, logs, small.slips)
+
+
+async def confirmed_further(worker: Worker, finding: Finding) -> Finding:
+    """The finding after more fresh processes, ``CONFIRMATIONS`` in all; flaky where one does not show it.
+
+    Raises:
+        ProgramError: its text is no program.
+    """
+    program = Program.parse(finding.shown_text, finding.sig8)
+    wanted = CONFIRMATIONS - finding.attempts
+    verdict = Verdict(finding.kind, finding.stage)
+    folder = worker.folder / "confirm"
+    fresh = await confirm(worker.target, folder, worker.cache, program, verdict, wanted, worker.options.plant)
+    asked = replace(finding, confirmations=finding.confirmations + fresh.k, attempts=finding.attempts + fresh.n)
+    flaky = fresh.k < fresh.n and State.FLAKY in TRANSITIONS[finding.state]
+    return asked.moved(State.FLAKY) if flaky else asked
 
 
 async def located(worker: Worker, program: Program, verdict: Verdict) -> dict[str, Any]:

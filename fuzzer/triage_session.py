@@ -37,7 +37,7 @@ from fuzzer.store.findings import FindingStore
 from fuzzer.store.groups import GroupStore
 from fuzzer.store.journal import Journal
 from fuzzer.store.stats import Events
-from fuzzer.triage import CONFIRMATIONS, Origin, Triaged, triage
+from fuzzer.triage import Origin, Triaged, triage
 from fuzzer.worker import Target, TargetRefused, Worker, WorkerLost, WorkerOptions
 
 #: New suspects that reductions of one session may add.
@@ -52,7 +52,6 @@ class SessionOptions:
     targets: tuple[Target, ...] = (Target(),)
     plant: str = ""
     seconds: float = 0.0
-    confirmations: int = CONFIRMATIONS
     limits: dict[str, Any] = field(default_factory=dict)
     issues: Path | None = None
     workers: int = 1
@@ -238,7 +237,6 @@ class TriageSession:
             worker.folder / "confirm",
             self.known_issues,
             Origin(seconds=self.elapsed),
-            self.options.confirmations,
         )
 
     def _keep(self, finding: Finding, triaged: Triaged) -> bool:
@@ -280,7 +278,7 @@ class TriageSession:
 
     async def _deepen(self, worker: Worker, finding: Finding) -> None:
         """Take every step that the finding wants; each is stored at once."""
-        work = Work(worker, finding, self.state.family_of, self.enough, self.options.confirmations)
+        work = Work(worker, finding, self.state.family_of, self.enough)
         if not await reproduce(work):
             if worker.options.fast:
                 self._not_hastened.add(finding.signature.major)

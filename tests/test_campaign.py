@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 from campaign_base import Planted, campaign, planted, records, run
 
 from fuzzer.exits import Exit, UserError
+from fuzzer.program import Program
 from fuzzer.store.directory import CampaignDirectory
 from fuzzer.store.findings import FindingStore
 from fuzzer.store.stats import read_status
@@ -111,7 +113,7 @@ def _unconfined(made: Any) -> Any:
 def test_a_flood_of_suspects_does_not_starve_the_search(tmp_path: Path) -> None:
     words = [f"{a}{b}" for a in "abcdefgh" for b in "abcdefgh"]
     programs = [planted("compile_error", n, message=f"assertion {word}") for n, word in enumerate(words)]
-    made = campaign(tmp_path / "c", programs, max_execs=len(words), no_clock=True, confirmations=1)
+    made = campaign(tmp_path / "c", programs, max_execs=len(words), no_clock=True)
     assert run(made) == "max-execs"
     assert len(made.state.buckets) == len(words)
     triaged = [record for record in records(tmp_path / "c") if record["t"] == "bucket" and "triage" in record]
@@ -120,6 +122,41 @@ def test_a_flood_of_suspects_does_not_starve_the_search(tmp_path: Path) -> None:
     assert len(waiting) == len(words) - len(triaged)
     # A waiting bucket is looked at when it comes again and time allows.
     assert all(bucket.count == 1 for bucket in waiting)
+
+
+def test_one_fresh_process_must_show_a_fault_at_once_the_others_when_no_suspect_waits(tmp_path: Path) -> None:
+    programs = [planted("compile_error", 1, message="boom"), *(planted("pass", n) for n in range(30))]
+    made = campaign(tmp_path / "c", programs, max_execs=1)
+    run(made)
+    (finding,) = FindingStore(made.directory).load_all()
+    assert (finding.state.value, finding.confirmations, finding.attempts) == ("confirmed", 1, 1)
+
+    resumed = campaign(tmp_path / "c", programs[1:], max_execs=20, resume=True)
+    run(resumed)
+    (finding,) = FindingStore(made.directory).load_all()
+    assert (finding.state.value, finding.confirmations, finding.attempts) == ("confirmed", 3, 3)
+    sure = [record for record in records(tmp_path / "c") if record["t"] == "sure"]
+    assert len(sure) == 1 and sure[0]["triage"] > 0 and resumed.state.counters.findings == {"confirmed": 1}
+
+
+def test_a_finding_that_another_fresh_process_does_not_show_turns_flaky(tmp_path: Path) -> None:
+    fault = planted("compile_error", 1, message="boom")
+    made = campaign(tmp_path / "c", [fault], max_execs=1)
+    run(made)
+    finding = FindingStore(made.directory).load_all()[0]
+    FindingStore(made.directory).save(replace(finding, text=planted("pass", 2).text, reduced=""))
+    resumed = campaign(tmp_path / "c", [planted("pass", n) for n in range(30)], max_execs=10, resume=True)
+    run(resumed)
+    (finding,) = FindingStore(made.directory).load_all()
+    assert (finding.state.value, finding.confirmations) == ("flaky", 1) and finding.attempts > 3
+    assert resumed.state.counters.findings == {"confirmed": 0, "flaky": 1}
+    assert {bucket.state for bucket in resumed.state.buckets.values() if bucket.finding} == {"flaky"}
+
+
+def test_a_campaign_that_stops_at_a_finding_is_sure_of_it(tmp_path: Path) -> None:
+    made = campaign(tmp_path / "c", [planted("compile_error", 1)], exit_on_finding=True)
+    assert run(made) == "finding"
+    assert FindingStore(made.directory).load_all()[0].confirmations == 3
 
 
 def test_results_after_the_stop_are_no_findings(tmp_path: Path) -> None:
@@ -212,7 +249,11 @@ def test_news_is_forgotten_once_all_workers_heard_it(tmp_path: Path) -> None:
 
 
 def test_toolchains_that_disagree_are_told(tmp_path: Path) -> None:
-    audited = [n for n in range(1000) if int(planted("wrong_value", n, variants=["plain"]).id, 16) % 50 == 0]
+    def is_audited(program: Program) -> bool:
+        interpreted = int(program.id[:8], 16) < 0.75 * 2**32
+        return int(program.id, 16) % 50 == 0 and not interpreted
+
+    audited = [n for n in range(5000) if is_audited(planted("wrong_value", n, variants=["plain"]))]
     told: list[str] = []
     made = campaign(tmp_path / "c", [planted("wrong_value", audited[0], variants=["plain"])], max_execs=1)
     made.report = lambda kind, text: told.append(text)

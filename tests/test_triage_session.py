@@ -176,6 +176,14 @@ def test_a_finding_that_no_longer_shows_is_left_as_it_is(path):
     assert FindingStore(CampaignDirectory.open(path)).get(finding.signature.major).text == planted("pass", 5).text
 
 
+def test_a_finding_that_one_fresh_process_showed_is_shown_by_three(path):
+    store = FindingStore(CampaignDirectory.open(path))
+    finding = store.load_all()[0]
+    store.save(replace(finding, confirmations=1, attempts=1))
+    assert triaged(path).complete
+    assert FindingStore(CampaignDirectory.open(path)).get(finding.signature.major).confirmations == 3
+
+
 def test_what_shows_with_the_toolchain_of_users_alone_is_triaged_with_that(path):
     directory = CampaignDirectory.open(path)
     wait(directory, planted("wrong_gradient", 4, plain_only=True))

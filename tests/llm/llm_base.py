@@ -67,7 +67,7 @@ def campaign(
 ) -> Campaign:
     """A campaign of the fake harness with the loopback model."""
     chosen: dict[str, Any] = {"seed": 1, "targets": FAKE, "limits": {"stage_seconds": 0.5, "eager_seconds": 0.5}}
-    chosen |= {"confirmations": 1, **options}
+    chosen |= options
     directory = CampaignDirectory.open(path) if resume else CampaignDirectory.create(path, {"seed": chosen["seed"]})
     directory.start()
     asker = model(server, directory.llm, replay, **(llm_options or {}))
