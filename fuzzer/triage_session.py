@@ -9,24 +9,21 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from fuzzer.classify import classify
+from fuzzer.conclude import conclude
 from fuzzer.deepen import Step, Work, lacking, reproduce
 from fuzzer.examine import execute
-from fuzzer.exits import UserError
 from fuzzer.features.space import FeatureSpace
-from fuzzer.finding import Finding, State
-from fuzzer.grouping import group
+from fuzzer.finding import Finding
 from fuzzer.judge import judge
-from fuzzer.knowledge.issues import IssueIndex
 from fuzzer.knowledge.operators import Operators
 from fuzzer.known_issues import KnownIssues
+from fuzzer.labels import Label
 from fuzzer.loop_state import LoopState
-from fuzzer.nearest import nearest
 from fuzzer.program import Program, ProgramError
 from fuzzer.recheck import Replay, replay, with_replays
 from fuzzer.reduce import Slip
@@ -34,11 +31,14 @@ from fuzzer.severity import by_severity
 from fuzzer.store.corpus_files import CorpusFiles
 from fuzzer.store.directory import CampaignDirectory
 from fuzzer.store.findings import FindingStore
-from fuzzer.store.groups import GroupStore
 from fuzzer.store.journal import Journal
+from fuzzer.store.labels import LabelStore
 from fuzzer.store.stats import Events
 from fuzzer.triage import Origin, Triaged, triage
 from fuzzer.worker import Target, TargetRefused, Worker, WorkerLost, WorkerOptions
+
+#: Labels after which there is nothing to find out.
+_SETTLED = frozenset({Label.NOT_A_BUG, Label.DUPLICATE_OF, Label.IGNORED})
 
 #: New suspects that reductions of one session may add.
 _SLIPS = 20
@@ -131,7 +131,8 @@ class TriageSession:
             few, self._not_hastened = len(self._not_hastened), set()
             await self._round(few, fast=False)
         await self._replay_on_targets()
-        self._conclude()
+        issues = self.options.issues or self.directory.issues
+        conclude(self.directory, self.findings, issues, lambda text: self.note("warning", text))
         self.done.left = self._left()
         self.done.complete = not self.done.left
         self.journal.close()
@@ -139,7 +140,13 @@ class TriageSession:
 
     def _left(self) -> int:
         """Suspects and findings that still want something."""
-        return len(self.state.waiting()) + sum(bool(lacking(item)) for item in self.findings.load_all())
+        return len(self.state.waiting()) + len(self._wanting())
+
+    def _wanting(self) -> list[Finding]:
+        """Findings that lack a step, without those that a person called no bug or another one's copy."""
+        labels = LabelStore(self.directory).read()
+        done = {major for major in labels if (label := labels.get(major)) and label.label in _SETTLED}
+        return [item for item in self.findings.load_all() if lacking(item) and item.signature.major not in done]
 
     async def _round(self, wanted: int, fast: bool) -> None:
         """All that is to be done, with the hastened toolchain, or what does not show with it, with that of users.
@@ -263,7 +270,7 @@ class TriageSession:
 
     async def _next_finding(self, worker: Worker) -> bool:
         """Take the steps that the gravest finding still wants; False when none wants any."""
-        wanting = [item for item in by_severity(self.findings.load_all()) if lacking(item)]
+        wanting = by_severity(self._wanting())
         free = [item for item in wanting if self._free(item.signature.major)]
         if not free:
             return False
@@ -364,33 +371,6 @@ class TriageSession:
                 self.findings.save(after)
                 moved.append(after)
         return moved
-
-    def _conclude(self) -> None:
-        """What takes all findings, or all facts about one: groups, nearest issues, classes. Writes all reports anew."""
-        findings = [item for item in self.findings.load_all() if item.state is not State.FLAKY]
-        by_major = {item.signature.major: item for item in findings}
-        similar = self._similar(findings)
-        for made in group(findings, GroupStore(self.directory).read()):
-            for major in made.members:
-                finding = by_major[major]
-                told = {key: item for key, item in finding.triage.items() if key != "similar"}
-                told["group"] = [self._name(by_major[other]) for other in made.members if other != major]
-                if similar.get(major):
-                    told["similar"] = similar[major]
-                told["class"] = classify(finding).to_map()
-                self.findings.save(replace(finding, triage=told))
-
-    def _similar(self, findings: Sequence[Finding]) -> dict[str, list[dict[str, Any]]]:
-        """Imported issues that look like each finding, by major signature; none where none were imported."""
-        path = self.options.issues or self.directory.issues
-        if not path.exists():
-            return {}
-        try:
-            with IssueIndex(path) as index:
-                return {item.signature.major: nearest(item, index) for item in findings}
-        except UserError as error:
-            self.note("warning", str(error))
-            return {}
 
     # -- helpers ------------------------------------------------------------------------------------------------------
 

@@ -11,13 +11,14 @@ from fuzzer.cli import main
 from fuzzer.examine import execute
 from fuzzer.exits import Exit
 from fuzzer.finding import State
-from fuzzer.knowledge.issues import Issue, IssueIndex
 from fuzzer.known_issues import KnownIssues
+from fuzzer.labels import Judgement, Label
 from fuzzer.signature import signature
 from fuzzer.store.corpus_files import CorpusFiles
 from fuzzer.store.directory import CampaignDirectory
 from fuzzer.store.findings import FindingStore
 from fuzzer.store.journal import Journal
+from fuzzer.store.labels import LabelStore
 from fuzzer.triage_session import SessionOptions, TriageSession
 from fuzzer.worker import Worker, WorkerOptions
 
@@ -85,24 +86,6 @@ def test_suspects_become_findings_and_findings_get_what_they_lack(path, workers)
         assert "relu" in finding.text and "relu" not in finding.reduced
     states = {r["major"]: r.get("state") for r in records(path) if r["t"] == "bucket"}
     assert "confirmed" in states.values() and states["run|wrong_value|gone"] == "dismissed"
-
-
-def test_findings_are_classed_and_compared_with_imported_issues(path):
-    triaged(path)
-    findings = FindingStore(CampaignDirectory.open(path)).load_all()
-    assert {item.triage["class"]["symptom"] for item in findings} == {"wrong_value", "compile_error"}
-    assert not any("similar" in item.triage for item in findings)
-    with IssueIndex(path / "issues.sqlite", create=True) as index:
-        index.add([Issue(7, "relu is wrong under compile"), Issue(8, "something else altogether")])
-    triaged(path)
-    store = FindingStore(CampaignDirectory.open(path))
-    for finding in store.load_all():
-        assert finding.triage["similar"][0]["number"] == 7
-        text = (store.folder(finding) / "report.md").read_text()
-        assert "pytorch/issues/7" in text and "Class (unverified, by rules): symptom" in text
-    (path / "issues.sqlite").unlink()
-    triaged(path)
-    assert not any("similar" in item.triage for item in FindingStore(CampaignDirectory.open(path)).load_all())
 
 
 def test_an_index_that_cannot_be_read_costs_a_line_only(path):
@@ -191,6 +174,15 @@ def test_what_shows_with_the_toolchain_of_users_alone_is_triaged_with_that(path)
     assert (done.suspects, done.new, done.lost, done.complete) == (3, 2, 0, True)
     finding = next(item for item in FindingStore(directory).load_all() if item.kind.value == "wrong_gradient")
     assert "variants" in finding.triage and finding.confirmations == 3
+
+
+def test_nothing_is_done_for_a_finding_that_is_no_bug(path):
+    directory = CampaignDirectory.open(path)
+    major = FindingStore(directory).load_all()[0].signature.major
+    judgement = Judgement(Label.NOT_A_BUG, "", "the generator's fault", 1)
+    LabelStore(directory).change(lambda labels: labels.with_label(major, judgement))
+    assert triaged(path).complete
+    assert "variants" not in FindingStore(directory).get(major).triage
 
 
 def test_the_command_needs_the_lock_and_no_word(path, capsys):
