@@ -12,7 +12,18 @@ from fuzzer.store.findings import FindingStore
 from fuzzer.store.groups import GroupStore
 from fuzzer.verdict import Kind
 
-TEXT = "import torch\n\nMETA = {}\n\n\ndef build_inputs():\n    return (torch.ones(3),)\n\n\ndef fn(a):\n    return a.relu()\n"
+TEXT = """import torch
+
+META = {}
+
+
+def build_inputs():
+    return (torch.ones(3),)
+
+
+def fn(a):
+    return a.relu()
+"""
 FAULT = {
     "type": "RuntimeError",
     "cause_type": "RuntimeError",
