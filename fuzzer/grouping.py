@@ -13,7 +13,7 @@ from typing import Any
 
 from fuzzer.finding import Finding
 from fuzzer.observation import Fault
-from fuzzer.signature import culprits, root_message, without_dtypes
+from fuzzer.signature import compiler_error, culprits, root_message, without_dtypes
 from fuzzer.verdict import Kind
 
 #: Format of ``groups.json``. 1: the first.
@@ -173,6 +173,12 @@ def _loud_distance(one: Finding, other: Finding) -> float:
     types = [str(_fault(item).get("cause_type") or _fault(item).get("type", "")) for item in (one, other)]
     if types[0] != types[1]:
         return 1.0
+    refused = [
+        compiler_error(f"{_fault(item).get('message', '')}\n{_fault(item).get('cause_message', '')}")
+        for item in (one, other)
+    ]
+    if all(refused):  # one place runs the compiler, whatever it then refuses
+        return 1.0 - _overlap(*(frozenset(re.findall(r"\w+", said)) for said in refused))
     # Dynamo and the lowerings raise for many reasons at one place: the messages must agree in their words.
     words = _overlap(_words(one), _words(other))
     return max(frames, 0.5 * (1.0 - words))

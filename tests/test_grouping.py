@@ -117,6 +117,18 @@ def test_what_follows_from_a_wrong_shape_of_a_decomposition_is_the_same_bug():
     assert members(group([strided, *follows])) == [["a"], ["b"], ["c"]]
 
 
+def test_what_the_cpp_compiler_refuses_is_told_apart_by_its_words():
+    def refused(major, said):
+        return loud(major, FRAMES, f"CppCompileError: C++ compile error\n\nCommand:\ng++ x.cpp -O3 -DNDEBUG\n{said}")
+
+    found = [
+        refused("a", "x.cpp:1:2: error: invalid cast from type Vectorized to type Float8 in all"),
+        refused("b", "x.cpp:9:9: error: no matching function for call to max_masked_reduce"),
+        refused("c", "x.cpp:77:3: error: no matching function for call to max_masked_reduce"),
+    ]
+    assert members(group(found)) == [["a"], ["b", "c"]]
+
+
 def test_debatable_ones_keep_apart_from_bugs():
     plain = silent("a", ["sin"])
     odd = Finding(Signature("b", ""), Kind.WRONG_VALUE, "t", debatable="casts", facts=plain.facts, triage=plain.triage)
