@@ -15,7 +15,7 @@ from fuzzer.knowledge.issues import IssueIndex
 from fuzzer.nearest import nearest
 from fuzzer.store.directory import CampaignDirectory
 from fuzzer.store.findings import FindingStore
-from fuzzer.store.groups import GroupStore
+from fuzzer.store.groups import decided
 
 
 def conclude(
@@ -28,7 +28,7 @@ def conclude(
     findings = [item for item in store.load_all() if item.state is not State.FLAKY]
     by_major = {item.signature.major: item for item in findings}
     similar = _similar(findings, issues, warn)
-    for made in group(findings, GroupStore(directory).read()):
+    for made in group(findings, decided(directory)):
         for major in made.members:
             finding = by_major[major]
             told = {key: item for key, item in finding.triage.items() if key != "similar"}

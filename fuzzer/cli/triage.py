@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from fuzzer.cli import triage_run
@@ -20,7 +20,7 @@ from fuzzer.screen import printable
 from fuzzer.severity import by_severity, severity
 from fuzzer.store.directory import CampaignDirectory
 from fuzzer.store.findings import FindingStore
-from fuzzer.store.groups import GroupStore
+from fuzzer.store.groups import GroupStore, decided
 from fuzzer.store.labels import LabelStore
 
 #: Takes a label back.
@@ -46,9 +46,10 @@ def _add_label(actions: Any) -> None:
 
 
 def _add_list(actions: Any) -> None:
-    listing = actions.add_parser("list", help="findings by severity, with state and label")
+    listing = actions.add_parser("list", help="bugs by severity, with state and label")
     listing.add_argument("dir", metavar="DIR")
-    listing.add_argument("--json", action="store_true")
+    listing.add_argument("--all", action="store_true", help="every finding, not only the gravest of each bug")
+    listing.add_argument("--json", action="store_true", help="every finding")
     listing.set_defaults(run=run_list)
 
 
@@ -141,7 +142,7 @@ def run_list(args: argparse.Namespace) -> int:
     store = FindingStore(directory)
     labels = LabelStore(directory).read()
     findings = by_severity(store.load_all())
-    groups = group(findings, GroupStore(directory).read())
+    groups = group(findings, decided(directory))
     of = {member: item for item in groups for member in item.members}
     lines = [_line(store, finding, labels, of[finding.signature.major]) for finding in findings]
     shares = {"precision": precision(findings, labels), "agreement": agreement(findings, labels)}
@@ -152,18 +153,32 @@ def run_list(args: argparse.Namespace) -> int:
         told = {"findings": lines, "groups": named, **{name: share.to_map() for name, share in shares.items()}}
         print(json.dumps(told))
         return 0
-    for line in lines:
-        label = f"[{' '.join(filter(None, (line['label'], line['label_of'])))}]" if line["label"] else ""
-        state = "debatable" if line["debatable"] and line["state"] != "flaky" else line["state"]
-        print(printable(f"{line['severity']:9}{state:10}{line['seen']:4}×  {line['id']}  {label}".rstrip()))
-        same = f"same bug as {line['group']}: " if line["group"] != line["id"] else ""
-        print(printable(f"{'':27}{same}{line['reason'][:130]}"))
+    for shown, others in _shown(lines, args.all):
+        label = f"[{' '.join(filter(None, (shown['label'], shown['label_of'])))}]" if shown["label"] else ""
+        state = "debatable" if shown["debatable"] and shown["state"] != "flaky" else shown["state"]
+        print(printable(f"{shown['severity']:9}{state:10}{shown['seen']:4}×  {shown['id']}  {label}".rstrip()))
+        same = f"same bug as {shown['group']}: " if args.all and shown["group"] != shown["id"] else ""
+        print(printable(f"{'':27}{same}{shown['reason'][:130]}"))
+        if others:
+            print(printable(f"{'':27}the same bug: {', '.join(other['id'][:8] for other in others)}"))
     if not lines:
         print("no findings yet")
     if len(groups) < len(lines):
-        print(f"\n{len(lines)} findings, {len(groups)} bugs (eddy triage merge DIR ID ID, split DIR ID)", end="")
+        words = "" if args.all else "--all lists each; "
+        print(f"\n{len(lines)} findings, {len(groups)} bugs ({words}eddy triage merge DIR ID ID, split DIR ID)", end="")
     print(f"\nprecision {percent(shares['precision'])}; agreement {percent(shares['agreement'])}")
     return 0
+
+
+def _shown(lines: list[dict[str, Any]], every: bool) -> Iterator[tuple[dict[str, Any], list[dict[str, Any]]]]:
+    """What the list shows, with other findings of the same bug: ``every`` line alone, or one of each bug, the gravest
+    that nobody labelled a duplicate."""
+    together: dict[str, list[dict[str, Any]]] = {}
+    for line in lines:
+        together.setdefault(line["id"] if every else line["group"], []).append(line)
+    for alike in together.values():
+        first = next((line for line in alike if not line["label_of"]), alike[0])
+        yield first, [line for line in alike if line is not first]
 
 
 def percent(share: Share) -> str:

@@ -42,7 +42,11 @@ def test_findings_are_listed_by_severity_with_label_and_precision(directory, cap
     assert (listed["precision"]["part"], listed["precision"]["whole"]) == (2, 3)
     assert main(["triage", "list", str(directory.path)]) == 0
     text = capsys.readouterr().out
-    assert re.search(r"medium +confirmed +1× +\w{8}-metadata +\[duplicate-of \w{8}-crash\]", text)
+    assert re.search(r"high +confirmed +1× +\w{8}-crash +\[real\]\n.*\n +the same bug: \w{8}\n", text)
+    assert "-metadata" not in text and "3 findings, 2 bugs (--all lists each" in text
+    assert main(["triage", "list", str(directory.path), "--all"]) == 0
+    text = capsys.readouterr().out
+    assert re.search(r"medium +confirmed +1× +\w{8}-metadata +\[duplicate-of \w{8}-crash\]\n +same bug as", text)
     assert "precision 67 % (2 of 3 labelled" in text and "\x1b" not in text
 
 

@@ -2,8 +2,10 @@ import pytest
 
 from fuzzer.exits import Exit, UserError
 from fuzzer.grouping import Decisions
+from fuzzer.labels import Judgement, Label
 from fuzzer.store.directory import CampaignDirectory
-from fuzzer.store.groups import GroupStore
+from fuzzer.store.groups import GroupStore, decided
+from fuzzer.store.labels import LabelStore
 
 
 @pytest.fixture
@@ -25,3 +27,13 @@ def test_a_damaged_file_is_refused_and_never_replaced(store, text):
         store.change(lambda present: present.alone("a"))
     assert caught.value.exit_code == Exit.DIRECTORY
     assert store.path.read_text() == text
+
+
+def test_a_label_that_says_duplicate_merges_unless_split(store):
+    directory = CampaignDirectory.open(store.path.parent.parent)
+    labels = LabelStore(directory)
+    labels.change(lambda present: present.with_label("a", Judgement(Label.DUPLICATE_OF, "b", "", 1)))
+    labels.change(lambda present: present.with_label("c", Judgement(Label.REAL, "", "", 1)))
+    assert decided(directory) == Decisions((frozenset("ab"),))
+    store.change(lambda present: present.alone("a"))
+    assert decided(directory) == Decisions((), frozenset("a"))
