@@ -87,8 +87,9 @@ class FindingView:
 
     ``program`` and ``tail`` are the reproducing script in two parts: what was found, and what makes it show by itself.
     ``whole`` says that together they are the very file ``script``. ``brief`` findings come without code: a page has
-    its limits. ``variants`` are (backend or option, outcome, passes) rows; ``group`` holds (name, anchor) of findings
-    that are the same bug, the anchor empty where the page has none.
+    its limits. ``copy``: a graver finding of the same bug comes before it. ``variants`` are (backend or option, outcome,
+    passes) rows; ``group`` holds (name, anchor) of findings that are the same bug, the anchor empty where the page has
+    none.
     """
 
     name: str
@@ -121,6 +122,7 @@ class FindingView:
     group: tuple[tuple[str, str], ...] = ()
     classes: tuple[ClassView, ...] = ()
     similar: tuple[SimilarView, ...] = ()
+    copy: bool = False
 
     @property
     def gist(self) -> str:

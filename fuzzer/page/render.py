@@ -7,7 +7,7 @@ import hashlib
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -72,6 +72,7 @@ def page(data: CampaignData, page_folder: Path, now: float | None = None, live: 
         target=_target(data),
         open_cards=[card for view, card in zip(views, cards) if not view.aside],
         aside_cards=[card for view, card in zip(views, cards) if view.aside],
+        copies=any(view.copy for view in views),
         hidden=max(0, len(data.findings) - _FINDINGS),
         kinds=sorted({view.kind for view in views}),
         states=sorted({view.state for view in views}),
@@ -122,29 +123,37 @@ def _cards(
     views: list[FindingView] = []
     cards: list[Markup] = []
     used, unfolded = 0, False
+    told: set[str] = set()  # folders of open findings
     for number, finding in enumerate(shown, 1):
         for brief in (False, True):
             view = finding_view(finding, data.folders, data.labels, page_folder, brief)
+            copy = not view.aside and not told.isdisjoint(map(str, finding.triage.get("group") or ()))
+            view = replace(view, copy=copy)
             card = macros.finding_card(view, not unfolded and not view.aside, named)
             size = len(card.encode("utf-8", "replace"))
             if used + size + _BRIEF * (len(shown) - number) <= _CARDS:
                 break
         used += size
         unfolded = unfolded or not view.aside
+        if not view.aside:
+            told.add(view.name)
         views.append(view)
         cards.append(card)
     return views, cards
 
 
 def _headline(views: Sequence[FindingView]) -> str:
-    """``6 findings to look at: 2 critical, 1 high, 3 low; 2 of them labelled real``."""
+    """``6 open findings: 2 critical, 1 high, 3 low; 2 labelled real.``, or ``4 open bugs (6 findings): …``."""
     if not views:
         return "No open findings."
-    words = Counter(view.word for view in views)
+    bugs = [view for view in views if not view.copy]
+    words = Counter(view.word for view in bugs)
     parts = ", ".join(f"{count} {word}" for word, count in words.items())
-    real = sum(view.label == "real" for view in views)
+    real = sum(view.label == "real" for view in bugs)
     labelled = f"; {real} labelled real" if real else ""
-    return f"{len(views)} open finding{'s' if len(views) > 1 else ''}: {parts}{labelled}."
+    plural = "s" if len(bugs) > 1 else ""
+    what = f"finding{plural}" if len(bugs) == len(views) else f"bug{plural} ({len(views)} findings)"
+    return f"{len(bugs)} open {what}: {parts}{labelled}."
 
 
 @dataclass(frozen=True)

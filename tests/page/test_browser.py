@@ -1,5 +1,7 @@
 """The page in a real browser. Skipped where none is installed."""
 
+from dataclasses import replace
+
 import pytest
 import webdriver
 from page_base import HOSTILE, PROGRAM, campaign
@@ -7,6 +9,7 @@ from webdriver import Browser
 
 from fuzzer.page.campaign import read_campaign
 from fuzzer.page.render import page
+from fuzzer.store.findings import FindingStore
 
 pytestmark = pytest.mark.skipif(bool(webdriver.MISSING), reason=webdriver.MISSING or "there is a browser")
 
@@ -67,6 +70,27 @@ def test_the_filter_shows_what_fits(opened):
     for box, value, left in (("kind", "wrong_value", 3), ("state", "flaky", 1), ("word", "critical", 0)):
         opened.run(choose, box, value)
         assert opened.run(COUNT) == left
+
+
+def test_other_findings_of_one_bug_are_shown_on_request(browser, tmp_path):
+    directory = campaign(tmp_path / "grouped")
+    store = FindingStore(directory)
+    crash = store.get("run|crash|mm")
+    first = store.folder(store.get("run|wrong_value|amin")).name
+    store.save(replace(crash, triage={"group": [first]}))
+    directory.report_page.write_text(page(read_campaign(directory.path), directory.path), encoding="utf-8")
+    browser.open(directory.report_page.as_uri())
+    assert browser.run(COUNT) == 4
+    browser.run(
+        "const box = document.getElementById('copies'); box.value = 'all';"
+        "box.dispatchEvent(new Event('input', {bubbles: true}))"
+    )
+    assert browser.run(COUNT) == 5
+    browser.run("location.reload()")
+    assert browser.run(COUNT) == 4
+    browser.run("location.hash = document.querySelector('[data-copy]').id")
+    assert browser.run("return document.querySelector('[data-copy]').open")
+    assert browser.run(COUNT) == 5
 
 
 def test_findings_open_from_the_keyboard(opened):

@@ -10,6 +10,7 @@ from fuzzer.labels import Judgement, Label
 from fuzzer.page.campaign import read_campaign
 from fuzzer.page.render import page
 from fuzzer.store.directory import CampaignDirectory
+from fuzzer.store.findings import FindingStore
 from fuzzer.store.labels import LabelStore
 
 
@@ -87,6 +88,18 @@ def test_a_finding_tells_features_variants_group_class_and_similar_issues(direct
         {"href": link, "rel": "noopener noreferrer"}
     ]
     assert not [tag for tag, _attrs in tags.tags if tag == "img"]
+
+
+def test_of_each_bug_one_finding_is_counted_and_the_others_are_marked(directory):
+    store = FindingStore(directory)
+    crash = store.get("run|crash|mm")
+    name = store.folder(store.get("run|wrong_value|amin")).name
+    store.save(replace(crash, triage={**crash.triage, "group": [name]}))
+    page = rendered(directory)
+    assert page.count('data-copy="yes"') == 1 and 'id="copies"' in page
+    assert "1 open bug (2 findings): 1 critical." in " ".join(" ".join(Tags(page).text).split())
+    store.save(crash)
+    assert 'id="copies"' not in rendered(directory)
 
 
 def test_a_page_needs_and_allows_nothing_from_elsewhere(directory):

@@ -28,13 +28,15 @@
   };
   const form = byId("filter");
   const shown = byId("shown");
+  const copies = byId("copies");
   const fits = (item, key, wanted) => !wanted || (wanted === "-" ? !item.dataset[key] : item.dataset[key] === wanted);
   const apply = () => {
     const words = byId("q").value.toLowerCase().split(/\s+/).filter(Boolean);
     const wanted = ["word", "kind", "state", "label"].map((key) => [key, byId(key).value]);
+    const every = !copies || copies.value === "all";
     let count = 0;
     for (const item of findings) {
-      const visible = wanted.every(([key, value]) => fits(item, key, value))
+      const visible = (every || !item.dataset.copy) && wanted.every(([key, value]) => fits(item, key, value))
         && words.every((word) => text(item).includes(word));
       item.hidden = !visible;
       count += visible;
@@ -75,7 +77,10 @@
   // A link to a finding opens it.
   const open = () => {
     const item = location.hash.length > 1 && byId(decodeURIComponent(location.hash.slice(1)));
-    if (item && item.tagName === "DETAILS") item.open = true;
+    if (item && item.tagName === "DETAILS") {
+      item.hidden = false;
+      item.open = true;
+    }
   };
   addEventListener("hashchange", open);
   open();
