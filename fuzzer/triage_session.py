@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -22,7 +23,7 @@ from fuzzer.finding import Finding
 from fuzzer.judge import judge
 from fuzzer.knowledge.operators import Operators
 from fuzzer.known_issues import KnownIssues
-from fuzzer.labels import Label
+from fuzzer.labels import Label, automatic
 from fuzzer.loop_state import LoopState
 from fuzzer.program import Program, ProgramError
 from fuzzer.recheck import Replay, replay, with_replays
@@ -33,7 +34,7 @@ from fuzzer.store.directory import CampaignDirectory
 from fuzzer.store.findings import FindingStore
 from fuzzer.store.journal import Journal
 from fuzzer.store.labels import LabelStore
-from fuzzer.store.stats import Events
+from fuzzer.store.stats import Events, read_stats, write_stats
 from fuzzer.triage import Origin, Triaged, triage
 from fuzzer.worker import Target, TargetRefused, Worker, WorkerLost, WorkerOptions
 
@@ -135,6 +136,7 @@ class TriageSession:
         conclude(self.directory, self.findings, issues, lambda text: self.note("warning", text))
         self.done.left = self._left()
         self.done.complete = not self.done.left
+        self._tell_stats()
         self.journal.close()
         return self.done
 
@@ -371,6 +373,17 @@ class TriageSession:
                 self.findings.save(after)
                 moved.append(after)
         return moved
+
+    def _tell_stats(self) -> None:
+        """``fuzzer_stats`` says how the campaign ended; what triage changed of it is said there as well."""
+        stats = read_stats(self.directory.fuzzer_stats)
+        if not stats:
+            return
+        said = Counter(automatic(item) for item in self.findings.load_all())
+        named = {"confirmed": "bug", "debatable": "debatable", "known": "known", "flaky": "flaky"}
+        counts = {f"findings_{name}": said[word] for name, word in named.items()}
+        waiting = sum(bucket.state == "new" for bucket in self.state.buckets.values())
+        write_stats(self.directory.fuzzer_stats, {**stats, **counts, "suspects_waiting": waiting})
 
     # -- helpers ------------------------------------------------------------------------------------------------------
 

@@ -19,6 +19,7 @@ from fuzzer.store.directory import CampaignDirectory
 from fuzzer.store.findings import FindingStore
 from fuzzer.store.journal import Journal
 from fuzzer.store.labels import LabelStore
+from fuzzer.store.stats import read_status
 from fuzzer.triage_session import SessionOptions, TriageSession
 from fuzzer.worker import Worker, WorkerOptions
 
@@ -86,6 +87,8 @@ def test_suspects_become_findings_and_findings_get_what_they_lack(path, workers)
         assert "relu" in finding.text and "relu" not in finding.reduced
     states = {r["major"]: r.get("state") for r in records(path) if r["t"] == "bucket"}
     assert "confirmed" in states.values() and states["run|wrong_value|gone"] == "dismissed"
+    status = read_status(CampaignDirectory.open(path))
+    assert (status["suspects_waiting"], status["findings"]["confirmed"], status["stop_reason"]) == (0, 2, "max-execs")
 
 
 def test_an_index_that_cannot_be_read_costs_a_line_only(path):

@@ -25,7 +25,7 @@ _SIDES = ("reference", "eager", "compiled")
 #: Keys of ``Finding.triage`` that have a place of their own; any other is shown by its name.
 _PLACED = frozenset(
     {"backend", "bisect", "versions", "hypothesis", "replays", "reduction", "essential_features", "free_features",
-     "untold_features", "variants", "group", "similar"}
+     "untold_features", "variants", "group", "similar", "kernel", "environment"}
 )  # fmt: skip
 
 #: Writing direction marks and control characters can make text read otherwise than it runs.
@@ -87,9 +87,9 @@ class FindingView:
 
     ``program`` and ``tail`` are the reproducing script in two parts: what was found, and what makes it show by itself.
     ``whole`` says that together they are the very file ``script``. ``brief`` findings come without code: a page has
-    its limits. ``copy``: a graver finding of the same bug comes before it. ``variants`` are (backend or option, outcome,
-    passes) rows; ``group`` holds (name, anchor) of findings that are the same bug, the anchor empty where the page has
-    none.
+    its limits. ``copy``: a graver finding of the same bug comes before it. ``kernel`` is what Inductor generated.
+    ``variants`` are (backend or option, outcome, passes) rows; ``group`` holds (name, anchor) of findings that are the
+    same bug, the anchor empty where the page has none.
     """
 
     name: str
@@ -123,6 +123,7 @@ class FindingView:
     classes: tuple[ClassView, ...] = ()
     similar: tuple[SimilarView, ...] = ()
     copy: bool = False
+    kernel: str = ""
 
     @property
     def gist(self) -> str:
@@ -176,6 +177,7 @@ def finding_view(
         features=() if brief else tuple(_features(finding)),
         variants=() if brief else tuple(_variants(finding)),
         group=() if brief else tuple(_group(finding, folders)),
+        kernel="" if brief else visible(cut(str(finding.triage.get("kernel", "")), _TAIL)),
         classes=() if brief else tuple(_classes(finding)),
         similar=() if brief else tuple(_similar(finding)),
     )

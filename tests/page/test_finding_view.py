@@ -74,7 +74,9 @@ def test_features_variants_and_group_have_places_of_their_own():
         "essential_features": ["layout=offset"], "free_features": ["dtype=int8", "shape=odd"], "untold_features": [],
         "variants": {"decomp": "pass", "inductor": "wrong_value"}, "group": ["0123-other one", "gone"],
     }  # fmt: skip
+    triage |= {"kernel": "void a() {\n}", "environment": "PyTorch version: 2.13.0\n" * 40}
     shown = view(finding("m", triage=triage), folders=folders)
+    assert shown.kernel == "void a() {\n}"
     assert [(item.term, item.names) for item in shown.features] == [
         ("Needs", ("layout=offset",)),
         ("Does not need", ("dtype=int8", "shape=odd")),
