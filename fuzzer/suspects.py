@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from fuzzer.engines.template import CannotWrite, Written
 from fuzzer.examine import CONFIRMATIONS, execute
 from fuzzer.exits import UserError
+from fuzzer.familiar import Familiar
 from fuzzer.finding import Finding, State
 from fuzzer.knowledge.retrieval import called
 from fuzzer.observation import Observation
@@ -33,12 +34,15 @@ _TRIAGE_PROGRAMS = 10.0  # without the clock a triage counts as so many programs
 class Suspects:
     """Turns suspects into findings. Of a bucket one suspect is triaged, the others are counted.
 
+    What is probably a finding again waits behind the others.
     One fresh process must show a fault before it is kept, the others are asked when no suspect waits.
     """
 
     def __init__(self, campaign: Campaign) -> None:
         self.campaign = campaign
-        self._unsure = [item.signature.major for item in campaign.findings.load_all() if _unsure(item)]
+        findings = campaign.findings.load_all()
+        self._unsure = [item.signature.major for item in findings if _unsure(item)]
+        self._familiar = Familiar(findings)
         self.triaging: set[str] = set()  # major signatures that some worker is busy with
 
     async def consider(
@@ -55,7 +59,7 @@ class Suspects:
                 with contextlib.suppress(UserError):
                     self.campaign.findings.add_duplicate(bucket.finding, written.program.text)
             return None
-        if not self._may_triage():
+        if not self._may_triage() or self._familiar.knows(major):
             self._keep_program(written.program)
             self.campaign.append(
                 {"t": "bucket", "major": major, "program": written.program.id, "at": self.campaign.elapsed}
@@ -72,7 +76,7 @@ class Suspects:
         waiting = [item for item in self.campaign.state.waiting() if item[0] not in self.triaging]
         if not waiting:
             return await self._confirm_further(worker)
-        major, program_id = waiting[0]
+        major, program_id = min(waiting, key=lambda item: self._familiar.knows(item[0]))  # of equals the oldest
         self.triaging.add(major)
         try:
             program = self.campaign.program(program_id)
@@ -179,6 +183,7 @@ class Suspects:
             self.campaign.findings.add_duplicate(finding.signature.major, finding.text)
             return False
         folder = self.campaign.findings.save(finding, triaged.logs)
+        self._familiar.add(finding)
         if _unsure(finding):
             self._unsure.append(finding.signature.major)
         what = triaged.state if triaged.state != "confirmed" else "FOUND"

@@ -18,6 +18,7 @@ from typing import Any
 from fuzzer.conclude import conclude
 from fuzzer.deepen import Step, Work, lacking, reproduce
 from fuzzer.examine import execute
+from fuzzer.familiar import Familiar
 from fuzzer.features.space import FeatureSpace
 from fuzzer.finding import Finding
 from fuzzer.judge import judge
@@ -197,8 +198,10 @@ class TriageSession:
     # -- suspects that had to wait ------------------------------------------------------------------------------------
 
     async def _next_suspect(self, worker: Worker) -> bool:
-        """Triage one that waits; False when none does."""
-        for major, program_id in self.state.waiting():
+        """Triage one that waits, what is probably a finding already after the others; False when none does."""
+        familiar = Familiar(self.findings.load_all())
+        waiting = sorted(self.state.waiting(), key=lambda item: familiar.knows(item[0]))
+        for major, program_id in waiting:
             if self._free(major):
                 with self._at(major):
                     await self._triage_suspect(worker, major, program_id)

@@ -11,7 +11,7 @@ Makes the loop testable in milliseconds. A program's ``META["fake"]`` decides wh
      "warm_only": True,        # misbehaves only in servers that were warmed: never in fresh processes
      "plain_only": True,       # misbehaves only with the users' toolchain: never in hastened servers
      "compiled_only": True,    # misbehaves only where kernels are compiled, not interpreted
-     "message": "…",           # of a compile error; "op": the operator that is reported as run
+     "message": "…",           # of a compile error; "op": the operators that are reported as run
      "coverage": [1, 2, 3]}    # ids of the domain "native", file "fake", that it reaches
 
 Its probe child holds every first candidate; the statements ``die()``, ``hang()``, ``hog()`` and ``close()`` end it.
@@ -201,7 +201,7 @@ class FakeChild:
                 self.report({"type": "beat", "stage": "eager"})
                 os.kill(os.getpid(), signal.SIGSEGV)
             self.stage("eager", _fault("RuntimeError", "eager refuses") if refuses else None)
-            ops = [{"op": self.what["op"], "inputs": [-1], "tensors": [], "outputs": []}]
+            ops = [{"op": name, "inputs": [-1], "tensors": [], "outputs": []} for name in self.what["op"].split()]
             self.report({"type": "facts", "facts": {"ops": ops, "values": [[]]}})
         fails = self.do in ("compile_error", "invalid")
         self.stage("compile", _fault("InductorError", self.what["message"]) if fails else None)

@@ -159,6 +159,19 @@ def test_a_campaign_that_stops_at_a_finding_is_sure_of_it(tmp_path: Path) -> Non
     assert FindingStore(made.directory).load_all()[0].confirmations == 3
 
 
+def test_what_is_probably_a_finding_again_waits_behind_what_is_not(tmp_path: Path) -> None:
+    sine, both = "aten.sin.default", "aten.sin.default aten.cos.default"
+    programs = [planted("wrong_value", 1, op=sine), planted("wrong_value", 2, op=both), planted("pass", 3)]
+    made = campaign(tmp_path / "c", programs, max_execs=3)
+    run(made)
+    buckets = [record for record in records(tmp_path / "c") if record["t"] == "bucket"]
+    assert [(record["major"], record.get("state")) for record in buckets] == [
+        ("run|wrong_value|sin", "confirmed"),
+        ("run|wrong_value|cos,sin", None),
+        ("run|wrong_value|cos,sin", "confirmed"),
+    ]
+
+
 def test_results_after_the_stop_are_no_findings(tmp_path: Path) -> None:
     made = campaign(tmp_path / "c", [planted("wrong_value")])
     made.engine = Planted([planted("wrong_value")], after=lambda count: made.stop("enough"))  # type: ignore[assignment]
