@@ -11,6 +11,7 @@ import re
 import traceback
 from collections.abc import Mapping
 from dataclasses import replace
+from itertools import combinations
 from typing import Any
 
 from fuzzer.observation import ENDED_TWICE, Fault, Observation
@@ -279,16 +280,17 @@ def _judge_values(observation: Observation, meta: Mapping[str, Any]) -> list[Ver
 
 
 def _judge_aliases(observation: Observation) -> Verdict | None:
-    """Results that share storage with an input or with each other on one side only."""
+    """Results that share memory with an input or with each other on one side only."""
     aliases = observation.raw.get("aliases") or {}
-    eager = {tuple(group) for group in aliases.get("eager", ())}
-    compiled = {tuple(group) for group in aliases.get("compiled", ())}
+    eager, compiled = ({pair for group in aliases.get(side, ()) for pair in combinations(sorted(group), 2)}
+                       for side in ("eager", "compiled"))  # fmt: skip
     if eager == compiled:
         return None
-    group = sorted(eager ^ compiled)[0]
-    side = "eager" if group in eager else "compiled"
-    text = f"{', '.join(group[:4])} share storage in {side} only"
-    return Verdict(Kind.METADATA, "run", text, details={"aliases": list(group)})
+    pair = min(eager ^ compiled)
+    side = "eager" if pair in eager else "compiled"
+    return Verdict(
+        Kind.METADATA, "run", f"{', '.join(pair)} share storage in {side} only", details={"aliases": [*pair]}
+    )
 
 
 def _judge_generator(observation: Observation, meta: Mapping[str, Any]) -> Verdict | None:

@@ -239,6 +239,11 @@ class TestAliases:
         verdict = judge(seen(aliases={"eager": [], "compiled": [["in[0]", "out"]]}))
         assert verdict.kind is Kind.METADATA and "compiled only" in verdict.reason
 
+    def test_what_is_told_is_a_pair_that_shares_on_one_side_only(self) -> None:
+        eager, compiled = [["in[0]", "out[0]", "out[1]"]], [["in[0]", "out[0]"]]
+        assert judge(seen(aliases={"eager": eager, "compiled": compiled})).reason.startswith("in[0], out[1] share")
+        assert "eager only" in judge(seen(aliases={"eager": eager, "compiled": compiled})).reason
+
     def test_equal_groups_pass(self) -> None:
         groups = [["in[0]", "out"]]
         assert judge(seen(aliases={"eager": groups, "compiled": groups})).kind is Kind.PASS
