@@ -26,7 +26,7 @@ from fuzzer.worker import Worker
 #: Executions of a reduction, when nothing else waits for the worker; a debatable difference is worth a third.
 BUDGET, DEBATABLE_BUDGET = 150, 50
 
-#: Seconds of a reduction. The median takes 15 s; what is not small by then hardly becomes so.
+#: Seconds of a reduction. The median takes 8 s; what is not small by then hardly becomes so.
 _SECONDS = 300.0
 
 #: Of generated code, in a report.

@@ -20,7 +20,7 @@ from fuzzer.deepen import Step, Work, lacking, reproduce
 from fuzzer.examine import execute
 from fuzzer.familiar import Familiar
 from fuzzer.features.space import FeatureSpace
-from fuzzer.finding import Finding
+from fuzzer.finding import Finding, State
 from fuzzer.judge import judge
 from fuzzer.knowledge.operators import Operators
 from fuzzer.known_issues import KnownIssues
@@ -112,7 +112,7 @@ class TriageSession:
         """Only what became of suspects: the rest of the state decides what to run next, which nobody asks here."""
         for _after, record in self.journal.replay():
             self.elapsed = max(self.elapsed, float(record.get("at", 0.0)))
-            if record.get("t") == "bucket":
+            if record.get("t") in ("bucket", "sure"):
                 self.state.apply(record)
 
     def stop(self) -> None:
@@ -305,6 +305,10 @@ class TriageSession:
             if work.finding is not before:
                 taken += 1
                 self._save(work)
+            if work.finding.state is State.FLAKY:
+                was = "debatable" if finding.debatable else finding.state.value
+                major = finding.signature.major
+                self._append({"t": "sure", "finding": major, "was": was, "state": "flaky", "at": self.elapsed})
             if step.lacks(work.finding):
                 break  # cut short: later steps want its result
         self._take_slips(work.slips)

@@ -170,6 +170,19 @@ def test_a_finding_that_one_fresh_process_showed_is_shown_by_three(path):
     assert FindingStore(CampaignDirectory.open(path)).get(finding.signature.major).confirmations == 3
 
 
+def test_a_finding_that_another_fresh_process_does_not_show_turns_flaky(path):
+    store = FindingStore(CampaignDirectory.open(path))
+    finding = store.load_all()[0]
+    store.save(
+        replace(finding, confirmations=1, attempts=1, text=planted("wrong_value", warm_only=True).text, reduced="")
+    )
+    assert triaged(path).complete
+    after = FindingStore(CampaignDirectory.open(path)).get(finding.signature.major)
+    assert (after.state, after.confirmations) == (State.FLAKY, 1) and after.attempts > 3
+    told = [record for record in records(path) if record["t"] == "sure" and "state" in record]
+    assert [(record["was"], record["state"]) for record in told] == [("confirmed", "flaky")]
+
+
 def test_what_shows_with_the_toolchain_of_users_alone_is_triaged_with_that(path):
     directory = CampaignDirectory.open(path)
     wait(directory, planted("wrong_gradient", 4, plain_only=True))
