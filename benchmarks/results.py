@@ -42,7 +42,7 @@ def untriaged_pace(path: Path, workers: int) -> float:
     at = [float(record["at"]) for record in records if record["t"] == "run"]
     if len(at) < 2:
         return 0.0
-    triage = sum(float(record.get("triage", 0.0)) for record in records if record["t"] == "bucket")
+    triage = sum(float(record.get("triage", 0.0)) for record in records if record["t"] in ("bucket", "sure"))
     working = workers * (at[-1] - at[0]) - triage
     return round(3600 * workers * (len(at) - 1) / working, 1) if working > 0 else 0.0
 
