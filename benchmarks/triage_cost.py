@@ -2,10 +2,10 @@
 
     python -m benchmarks.triage_cost DIR [--count 20] [--seed 0]
 
-Takes findings of a campaign as they were met (the whole programs) and triages each as a campaign would, twice: "now", with
-one fresh process, and interpreted kernels where the fault shows so; "before", with three fresh processes, and compiled
-kernels only. Told: seconds a suspect, and the share of each part. Half of the programs are triaged in the other order,
-for kernels are kept.
+Takes findings of a campaign as they were met (the whole programs) and triages each as a campaign would, twice: "now",
+with one fresh process, and interpreted kernels where the fault shows so; "before", with three fresh processes, and
+compiled kernels only. Told: seconds a suspect, and the share of each part. Half of the programs are triaged in the other
+order, for kernels are kept.
 """
 
 from __future__ import annotations
