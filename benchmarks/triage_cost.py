@@ -4,8 +4,8 @@
 
 Takes findings of a campaign as they were met (the whole programs) and triages each as a campaign would, twice: "now",
 with one fresh process, and interpreted kernels where the fault shows so; "before", with three fresh processes, and
-compiled kernels only. Told: seconds a suspect, and the share of each part. Half of the programs are triaged in the other
-order, for kernels are kept.
+compiled kernels only. Told: seconds a suspect, and the share of each part. Half of the programs go
+the other way round, for kernels are kept.
 """
 
 from __future__ import annotations
@@ -91,9 +91,8 @@ async def measure(path: str, count: int, seed: int) -> dict[str, Spent]:
                     with contextlib.suppress(ProgramError, WorkerLost):
                         program = Program.parse(finding.text, finding.sig8)
                         await _triage(worker, program, way == "before", spent[way], folder)
-                print(
-                    f"{finding.sig8}: {', '.join(f'{way} {one.all[-1]:.0f} s' for way, one in spent.items() if one.all)}"
-                )
+                told = (f"{way} {one.all[-1]:.0f} s" for way, one in spent.items() if one.all)
+                print(f"{finding.sig8}: {', '.join(told)}", flush=True)
         finally:
             await worker.stop()
     return spent
