@@ -9,6 +9,8 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
+from harness.undefined import undefined_call
+
 #: Enough for any program worth reading; a loop of ten thousand operators must not fill the wire.
 _OPS_CAP = 300
 _VALUES_CAP = 1 << 16
@@ -40,7 +42,7 @@ class OperatorTrace(TorchDispatchMode):
                 "tensors": [_layout(item) for item in tensors],
                 "outputs": [],
             }
-        undefined = _undefined(func._opname, func._overloadname, args, kwargs) if record is not None else ""
+        undefined = undefined_call(func._opname, func._overloadname, args, kwargs) if record is not None else ""
         result = func(*args, **kwargs)
         self._note_index_source(func._opname, args, kwargs, result)
         if record is not None:
@@ -140,114 +142,6 @@ def _cancellation(name: str, args: Any) -> float:
     wide = values.to(torch.float64)
     total, magnitude = float(wide.sum().abs()), float(wide.abs().sum())
     return min(magnitude / total, 1e300) if total and magnitude < float("inf") else 0.0
-
-
-def _undefined(name: str, overload: str, args: Any, kwargs: Any) -> str:
-    """Why the result of this call is undefined in C++ (so that any two compilers may differ), or nothing."""
-    try:
-        if name in _CASTS:
-            return _undefined_cast(name, args, kwargs)
-        if name in _SHIFTS and len(args) > 1:
-            return _undefined_shift(args[0], args[1])
-        if name in ("div", "div_") and not overload.endswith("_mode"):
-            return ""  # true division: of integers it is one of floats
-        if name in _DIVISIONS and len(args) > 1 and _is_integer(args[0]) and _is_integer(args[1]):
-            return _undefined_division(args[0], args[1])
-        if name.endswith("_") and name not in _WRITES_ONE_VALUE and _overlaps(args[0]):
-            return "written in place where elements overlap"
-        if name.startswith("as_strided"):
-            return _undefined_window(args, kwargs)
-        if name in _UNINITIALISED:
-            return "uninitialised memory"
-        if name in _BATCH_NORMS and any(_too_short(item, args[0].shape[1]) for item in args[1:5]):
-            return BEYOND
-        if "_polynomial_" in name and len(args) > 1 and not _all_finite(args[1]):
-            return "degree of a polynomial that is no number"  # the kernels convert it to an integer
-    except (RuntimeError, TypeError, IndexError):
-        pass  # an odd overload: no claim about it
-    return ""
-
-
-_CASTS = {"_to_copy", "to", "copy_", "copy", "convert_element_type"}
-_SHIFTS = {"bitwise_left_shift", "bitwise_right_shift", "__lshift__", "__rshift__", "bitwise_left_shift_",
-           "bitwise_right_shift_", "__ilshift__", "__irshift__"}  # fmt: skip
-_DIVISIONS = {"div", "div_", "floor_divide", "floor_divide_", "remainder", "remainder_", "fmod", "fmod_"}
-_UNINITIALISED = {"empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided", "resize_", "empty_permuted"}
-
-
-#: Eager does not compare the sizes of their statistics and weights with the channels.
-_BATCH_NORMS = {"native_batch_norm", "_native_batch_norm_legit", "_native_batch_norm_legit_functional", "batch_norm",
-                "_native_batch_norm_legit_no_training", "_batch_norm_with_update"}  # fmt: skip
-BEYOND = "reads beyond its arguments"
-
-#: Writing the same value everywhere is defined, however the elements overlap.
-_WRITES_ONE_VALUE = {"fill_", "zero_"}
-
-
-def _all_finite(value: Any) -> bool:
-    return bool(torch.as_tensor(value).isfinite().all())
-
-
-def _too_short(value: Any, channels: int) -> bool:
-    return isinstance(value, torch.Tensor) and value.numel() < channels
-
-
-def _overlaps(value: Any) -> bool:
-    """Do several elements certainly share memory: more of them than places they can lie in?"""
-    if not isinstance(value, torch.Tensor) or value.layout is not torch.strided or not value.numel():
-        return False
-    return 1 + sum((size - 1) * stride for size, stride in zip(value.shape, value.stride())) < value.numel()
-
-
-def _undefined_window(args: Any, kwargs: Any) -> str:
-    """as_strided may name any element of the storage, but which storage a view has is the compiler's choice."""
-    source = args[0]
-    size, stride = [kwargs.get(name, args[at] if len(args) > at else ()) for at, name in ((1, "size"), (2, "stride"))]
-    offset = kwargs.get("storage_offset", args[3] if len(args) > 3 else None)
-    offset = source.storage_offset() if offset is None else offset
-    if not source.numel() or 0 in size:
-        return ""
-    first = source.storage_offset()
-    last = first + sum((extent - 1) * step for extent, step in zip(source.shape, source.stride()))
-    reached = offset + sum((extent - 1) * step for extent, step in zip(size, stride))
-    dense = last - first + 1 == source.numel()
-    return "" if dense and first <= offset and reached <= last else "as_strided outside its input's own elements"
-
-
-def _undefined_cast(name: str, args: Any, kwargs: Any) -> str:
-    if name in ("copy_", "copy"):
-        source, dtype = args[1], args[0].dtype
-    else:
-        source, dtype = args[0], kwargs.get("dtype")
-    if dtype is None or dtype.is_floating_point or dtype.is_complex or dtype is torch.bool:
-        return ""
-    if not isinstance(source, torch.Tensor) or not source.is_floating_point() or not source.numel():
-        return ""
-    limits = torch.iinfo(dtype)
-    wide = source.detach().to(torch.float64)
-    # A float may lie in (min - 1, max + 1): truncation brings it into range.
-    inside = (wide > float(limits.min) - 1) & (wide < float(limits.max) + 1)
-    return "" if bool(inside.all()) else "float to integer out of range"
-
-
-def _undefined_shift(value: Any, amount: Any) -> str:
-    dtype = value.dtype if isinstance(value, torch.Tensor) else torch.int64
-    amounts = amount if isinstance(amount, torch.Tensor) else torch.tensor(amount)
-    if dtype.is_floating_point or amounts.is_floating_point():
-        return ""
-    bad = (amounts < 0) | (amounts >= torch.iinfo(dtype).bits)
-    return "shift past the width" if bool(bad.any()) else ""
-
-
-def _undefined_division(value: Any, divisor: Any) -> str:
-    divisors = divisor if isinstance(divisor, torch.Tensor) else torch.tensor(divisor)
-    return "integer division by zero" if bool((divisors == 0).any()) else ""
-
-
-def _is_integer(value: Any) -> bool:
-    if isinstance(value, torch.Tensor):
-        return not (value.is_floating_point() or value.is_complex())
-    return isinstance(value, int)
 
 
 def _layout(tensor: torch.Tensor) -> list[Any]:
