@@ -32,10 +32,10 @@ def fn(a):
 """
 
 
-def reduced(tmp_path, monkeypatch, kept, text=TEXT, around=lambda worker: None, **options):
+def reduced(tmp_path, monkeypatch, kept, text=TEXT, around=lambda worker: None, raw=None, **options):
     """Reduce where the gates dismiss every program that ``kept`` does not hold for; with the texts that they saw.
 
-    ``around`` may change the worker before anything runs.
+    ``around`` may change the worker before anything runs; ``raw`` adds to what the program shows.
     """
     asked = []
 
@@ -51,7 +51,8 @@ def reduced(tmp_path, monkeypatch, kept, text=TEXT, around=lambda worker: None, 
         around(worker)
         try:
             await worker.start()
-            shown = await execute(worker, program, coverage=False)
+            observation, verdict = await execute(worker, program, coverage=False)
+            shown = replace(observation, raw={**observation.raw, **(raw or {})}), verdict
             return await triage.reduced(worker, program, *shown, budget=200, **options)
         finally:
             await worker.stop()
@@ -119,6 +120,13 @@ def test_one_that_needs_compiled_kernels_is_reduced_with_those(tmp_path, monkeyp
     text = TEXT.replace('"do": "wrong_value"', '"do": "wrong_value", "compiled_only": True')
     made, _asked = reduced(tmp_path, monkeypatch, lambda text: True, text=text, around=counted)
     assert "cos" not in made.program.text and counted.interpreted == 1 and counted.compiled > 2
+
+
+def test_where_nothing_was_compiled_nothing_is_interpreted(tmp_path, monkeypatch):
+    counted = Counted()
+    raw = {"cxx": {"kernels": 0}}
+    made, _asked = reduced(tmp_path, monkeypatch, lambda text: True, around=counted, raw=raw)
+    assert "cos" not in made.program.text and counted.interpreted == 0
 
 
 def test_what_interpreted_kernels_alone_show_is_not_believed(tmp_path, monkeypatch):

@@ -56,6 +56,9 @@ class SameFault:
 
     async def try_interpreted(self, program: Program) -> None:
         """From now on interpret kernels, where ``program``, which failed, fails so too and has any: half the time."""
+        step = self._seen[program.id][0].raw.get("cxx")
+        if step is not None and not step.get("kernels"):
+            return  # it fails before any kernel is compiled
         options = {"perturb": True, "interpret": True}
         seen = await self.worker.execute(program, "reduce", options, coverage=False)
         self.executions += 1
