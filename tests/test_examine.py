@@ -51,7 +51,8 @@ def executed(
 def test_what_looks_wrong_interpreted_is_judged_by_compiled_kernels(tmp_path: Path, kind: Kind) -> None:
     observation, verdict, asked = executed(tmp_path, kind.value)
     assert asked == [{"interpret": True}, {}]
-    assert verdict.kind is kind and observation.raw["interpreted"] == {"suspect": kind.value, "cleared": False}
+    assert verdict.kind is kind
+    assert {"suspect": kind.value, "cleared": False}.items() <= observation.raw["interpreted"].items()
 
 
 def test_a_fault_in_which_no_interpreted_kernel_had_a_part_is_judged_as_it_is(tmp_path: Path) -> None:
