@@ -2,7 +2,7 @@
 
     python -m benchmarks.page DIR [--findings 500] [--points 100000]
 
-Copies findings of a campaign until there are so many, plots so many moments, writes the page and opens it three times in
+Copies findings of a campaign until there are so many, plots so many moments, writes the page and opens it thrice in
 headless Chromium (which the tests of the page use as well).
 """
 
