@@ -197,15 +197,10 @@ async def examine(worker: Worker, program: Program) -> Examined:
 async def confirm(
     target: Target, folder: Path, cache: Path, program: Program, verdict: Verdict, runs: int, plant: str | None = None
 ) -> Confirmation:
-    """Run in ``runs`` fresh interpreters, without coverage, with twice the limits; count how often the fault shows.
-
-    Where one does not show it, at least ``CONFIRMATIONS`` are asked: never, or now and then?
-    """
+    """Run in ``runs`` fresh interpreters, without coverage, with twice the limits; count how often the fault shows."""
     seen: list[Observation] = []
     shown = 0
-    for number in range(max(runs, CONFIRMATIONS)):
-        if number >= runs and shown == len(seen):
-            break
+    for number in range(runs):
         options = WorkerOptions(coverage=(), plant=plant, limits=_CONFIRM_LIMITS, warm=False)
         fresh = Worker(target, folder / f"fresh-{number}", options, cache=cache)
         try:

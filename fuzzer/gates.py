@@ -152,8 +152,7 @@ def _dropped_draw(suspect: Suspect, _again: Observation) -> str:
 
 def _is_identity(suspect: Suspect) -> bool:
     """Eager alone returns an input, or one result twice, in a program that drops out."""
-    alone = suspect.verdict.kind is Kind.METADATA and suspect.verdict.reason.endswith("share storage in eager only")
-    return alone and bool(_DROPOUT.search(suspect.code))
+    return suspect.verdict.details.get("shared_in") == "eager" and bool(_DROPOUT.search(suspect.code))
 
 
 def _same_tensor(suspect: Suspect, _again: Observation) -> str:
@@ -368,7 +367,7 @@ GATES: tuple[Gate, ...] = (
     Gate("random numbers", _has_random, {"inductor_config": {"fallback_random": True}}, _random),
     Gate("ill-conditioned", _has_floats, {"perturb": True}, _ill_conditioned),
     Gate("rounding", _is_small, {"rounding": True}, _noise),
-    Gate("recomputation", _is_rounded_oddly, {"rounding": True}, _recomputed),
+    Gate("recomputation", _is_rounded_oddly, {"rounding": True, "recompute": True}, _recomputed),
     Gate("cast elision", _has_short_floats, {"inductor_config": {"emulate_precision_casts": True}}, _cast_elision),
     Gate("persists", lambda suspect: True, {"plain": True}, _persists),
 )

@@ -124,7 +124,7 @@ def _with_consequences(findings: Sequence[Finding], decisions: Decisions) -> Dec
         same = {item.signature.major for item in findings if _bisected(item) == part and not item.debatable}
         same -= decisions.split
         if wrong.signature.major in same and len(same) > 1:
-            decisions = Decisions(decisions.merge(same).merged, decisions.split)
+            decisions = decisions.merge(same)
     return decisions
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import traceback
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
 from typing import Any
@@ -282,15 +282,17 @@ def _judge_values(observation: Observation, meta: Mapping[str, Any]) -> list[Ver
 def _judge_aliases(observation: Observation) -> Verdict | None:
     """Results that share memory with an input or with each other on one side only."""
     aliases = observation.raw.get("aliases") or {}
-    eager, compiled = ({pair for group in aliases.get(side, ()) for pair in combinations(sorted(group), 2)}
-                       for side in ("eager", "compiled"))  # fmt: skip
+    eager, compiled = _pairs(aliases.get("eager", ())), _pairs(aliases.get("compiled", ()))
     if eager == compiled:
         return None
     pair = min(eager ^ compiled)
     side = "eager" if pair in eager else "compiled"
-    return Verdict(
-        Kind.METADATA, "run", f"{', '.join(pair)} share storage in {side} only", details={"aliases": [*pair]}
-    )
+    text = f"{', '.join(pair)} share storage in {side} only"
+    return Verdict(Kind.METADATA, "run", text, details={"shared_in": side})
+
+
+def _pairs(groups: Iterable[Sequence[str]]) -> set[tuple[str, str]]:
+    return {pair for group in groups for pair in combinations(sorted(group), 2)}
 
 
 def _judge_generator(observation: Observation, meta: Mapping[str, Any]) -> Verdict | None:

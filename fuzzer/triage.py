@@ -95,11 +95,11 @@ async def triage(
     if not judged.is_suspect:
         return Triaged("dismissed", judged)
     small = await reduced(worker, program, observation, judged, seconds=_SECONDS if clock else math.inf)
-    fresh = await confirm(worker.target, folder, worker.cache, small.program, small.verdict, runs, worker.options.plant)
+    fresh = await _shown_again(worker, folder, small.program, small.verdict, runs)
     if not fresh.certain and small.program is not program:
         # The smaller program may be on the edge where the whole one is not.
         small = Reduced(program, observation, judged, small.executions, small.complete, small.slips)
-        fresh = await confirm(worker.target, folder, worker.cache, program, judged, runs, worker.options.plant)
+        fresh = await _shown_again(worker, folder, program, judged, runs)
     found: dict[str, Any] = await located(worker, small.program, small.verdict) if fresh.certain else {}
     finding = _finding(worker, program, small, fresh, origin, found)
     logs = tuple(item.log for item in fresh.observations)
@@ -111,6 +111,16 @@ async def triage(
         return Triaged("known", small.verdict, finding.moved(State.KNOWN, known_issue=issue), logs, small.slips)
     state = "debatable" if small.verdict.debatable else "confirmed"
     return Triaged(state, small.verdict, finding, logs, small.slips)
+
+
+async def _shown_again(worker: Worker, folder: Path, program: Program, verdict: Verdict, runs: int) -> Confirmation:
+    """Ask ``runs`` fresh processes; where one does not show it, ``CONFIRMATIONS``: never, or now and then?"""
+    plant = worker.options.plant
+    fresh = await confirm(worker.target, folder, worker.cache, program, verdict, runs, plant)
+    if fresh.certain or runs >= CONFIRMATIONS:
+        return fresh
+    more = await confirm(worker.target, folder, worker.cache, program, verdict, CONFIRMATIONS - runs, plant)
+    return Confirmation(fresh.k + more.k, fresh.n + more.n, fresh.observations + more.observations)
 
 
 async def confirmed_further(worker: Worker, finding: Finding) -> Finding:

@@ -80,6 +80,7 @@ class ExecChild:
                         self.moved[second] = self.perturbed(result, meta, gradients, second)
             if self.options.get("rounding") and eager is not None:
                 self.facts(rounded_leaves=self.rounded(eager, meta, gradients))
+            if self.options.get("recompute") and eager is not None:
                 self.facts(recomputed_leaves=self.rounded(eager, meta, gradients, anew=True))
             if self.options.get("ties") and eager is not None:
                 self.facts(tied_leaves=self.other_ties(eager, meta, gradients))

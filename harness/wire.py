@@ -92,6 +92,7 @@ class ExecOptions(TypedDict, total=False):
     observe: bool  # trace operators (default true)
     perturb: bool  # run eager on inputs moved by one ULP as well
     rounding: bool  # run eager with random rounding as well (see harness.rounding)
+    recompute: bool  # run eager with each use of a result rounded for itself as well
     sources: bool  # tell the source of generated kernels
     interpret: bool  # generated kernels are interpreted, not compiled (see harness.interpreter)
     ties: bool  # run eager with ties decided the other way as well (see harness.ties)

@@ -21,6 +21,6 @@ def decided(directory: CampaignDirectory) -> Decisions:
     labels = LabelStore(directory).read()
     for major in labels:
         judgement = labels.get(major)
-        if judgement and judgement.of and major not in decisions.split:
-            decisions = Decisions(decisions.merge([major, judgement.of]).merged, decisions.split)
+        if judgement and judgement.of and decisions.split.isdisjoint((major, judgement.of)):
+            decisions = decisions.merge([major, judgement.of])
     return decisions
